@@ -1,0 +1,215 @@
+package diag
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Pos is a place in the text the user submitted. Line and Col count from 1 (Col in code points); Offset is the byte
+// offset from the start of the text. The zero Pos means "unknown".
+type Pos struct {
+	Offset, Line, Col int
+}
+
+// Known reports whether p is a real place.
+func (p Pos) Known() bool { return p.Line > 0 }
+
+// String is "line:col", or "" when the place is unknown.
+func (p Pos) String() string {
+	if !p.Known() {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d", p.Line, p.Col)
+}
+
+// Code classifies an error. It selects the exit code of the command line and whether a restart can help.
+type Code string
+
+// The classes. Syntax, Unsupported, Semantic and Config are the user's to fix (exit code 2); Data, External, Conflict
+// and Internal fail a running job (exit code 1).
+const (
+	Syntax      Code = "syntax"      // the text is not in the dialect
+	Unsupported Code = "unsupported" // Flink SQL has it, streamsql refuses it by name
+	Semantic    Code = "semantic"    // unknown name, wrong type, query a sink cannot take
+	Config      Code = "config"      // option or setting missing, unknown or out of range
+	Data        Code = "data"        // a record or a value that cannot be processed
+	External    Code = "external"    // a broker, database or disk refused or is unreachable
+	Conflict    Code = "conflict"    // another owner: state directory, transactional prefix
+	Lost        Code = "lost"        // an outcome that cannot be proven: possible data loss, never retried silently
+	Internal    Code = "internal"    // a bug in streamsql
+)
+
+// Error is what a user reads. Message says what failed, in lower case without a full stop; Detail why, with the value
+// and the limit; Hint an edit that fixes it. Err, if set, is the cause and takes part in errors.Is and errors.As.
+type Error struct {
+	Code    Code
+	Pos     Pos
+	Message string
+	Detail  string
+	Hint    string
+	Err     error
+}
+
+// Error is "line:col: message: cause", on one line, without detail and hint.
+func (e *Error) Error() string {
+	var sb strings.Builder
+	if e.Pos.Known() {
+		sb.WriteString(e.Pos.String())
+		sb.WriteString(": ")
+	}
+	sb.WriteString(e.Message)
+	if e.Err != nil {
+		sb.WriteString(": ")
+		sb.WriteString(e.Err.Error())
+	}
+	return sb.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes an error of class c at pos with a formatted message.
+func New(c Code, pos Pos, format string, args ...any) *Error {
+	return &Error{Code: c, Pos: pos, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithHint sets the hint and returns e.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// WithDetail sets the detail and returns e.
+func (e *Error) WithDetail(format string, args ...any) *Error {
+	e.Detail = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Wrap sets the cause and returns e.
+func (e *Error) Wrap(err error) *Error {
+	e.Err = err
+	return e
+}
+
+// CodeOf returns the class of the outermost *Error in err's chain, Internal when there is none.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Internal
+}
+
+// At returns err with pos filled in where the outermost *Error has no place yet.
+// Other errors are returned unchanged.
+func At(err error, pos Pos) error {
+	var e *Error
+	if errors.As(err, &e) && !e.Pos.Known() {
+		e.Pos = pos
+	}
+	return err
+}
+
+// Render draws err for a terminal: "name:line:col: message", the line of src with a caret under the place, then
+// detail and hint. name may be empty; src is the text that positions refer to.
+func Render(err error, name, src string) string {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	var sb strings.Builder
+	if name != "" {
+		sb.WriteString(name)
+		sb.WriteString(":")
+		if !e.Pos.Known() {
+			sb.WriteString(" ")
+		}
+	}
+	if e.Pos.Known() {
+		sb.WriteString(e.Pos.String())
+		sb.WriteString(": ")
+	}
+	sb.WriteString(e.Message)
+	if e.Err != nil {
+		sb.WriteString(": ")
+		sb.WriteString(e.Err.Error())
+	}
+	if line, ok := lineAt(src, e.Pos); ok {
+		sb.WriteString("\n  ")
+		sb.WriteString(line)
+		sb.WriteString("\n  ")
+		sb.WriteString(caretPad(line, e.Pos.Col-1))
+		sb.WriteString("^")
+	}
+	if e.Detail != "" {
+		sb.WriteString("\n  reason: ")
+		sb.WriteString(indent(e.Detail))
+	}
+	if e.Hint != "" {
+		sb.WriteString("\n  hint: ")
+		sb.WriteString(indent(e.Hint))
+	}
+	return sb.String()
+}
+
+func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
+
+func lineAt(src string, p Pos) (string, bool) {
+	if !p.Known() || src == "" {
+		return "", false
+	}
+	lines := strings.Split(src, "\n")
+	if p.Line > len(lines) {
+		return "", false
+	}
+	return strings.TrimRight(lines[p.Line-1], "\r"), true
+}
+
+// caretPad keeps tabs so that the caret stands under its column whatever the terminal's tab width.
+func caretPad(line string, cols int) string {
+	var sb strings.Builder
+	for i := 0; i < cols; i++ {
+		r, n := utf8.DecodeRuneInString(line)
+		if n > 0 && r == '\t' {
+			sb.WriteByte('\t')
+		} else {
+			sb.WriteByte(' ')
+		}
+		line = line[n:]
+	}
+	return sb.String()
+}
+
+// Nearest returns the candidate closest to name by edit distance (compared ignoring case), or "" when none is close
+// enough to be a likely misspelling. It serves every "did you mean".
+func Nearest(name string, candidates []string) string {
+	best, bestD := "", len(name)/3+2
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestD {
+			best, bestD = c, d
+		}
+	}
+	return best
+}
+
+func distance(a, b string) int {
+	prev := make([]int, len(b)+1)
+	cur := make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			c := 1
+			if a[i-1] == b[j-1] {
+				c = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+c)
+		}
+		prev, cur = cur, prev
+	}
+	return prev[len(b)]
+}
