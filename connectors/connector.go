@@ -1,0 +1,192 @@
+package connectors
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Connector is a kind of external system: a value, listed explicitly by the embedding program. A nil function means
+// the connector cannot do that.
+type Connector struct {
+	Name string // value of the option 'connector'
+	Doc  string // one line
+	// Options are the options it takes beside those of formats. An unknown option of a table is an error.
+	Options []Option
+	// OptionPrefixes are prefixes of free-form options, e.g. "properties.".
+	OptionPrefixes []string
+	// NeedsFormat says that the table must name a format ('format' or 'value.format').
+	NeedsFormat bool
+	// Metadata lists the metadata columns it supplies or takes.
+	Metadata []MetadataColumn
+	// SourceMode tells the changelog mode of the table as a source; nil when it is append-only (or decided by Format).
+	SourceMode func(t *catalog.Table) (types.ChangelogMode, error)
+	// Bounded reports whether the table as a source ends by itself.
+	Bounded func(t *catalog.Table) (bool, error)
+	// Check validates options, schema and their combination for one use, without contacting anything.
+	Check func(t *catalog.Table, use Use) error
+	// NewSource opens the table for reading.
+	NewSource func(ctx context.Context, spec SourceSpec) (Source, error)
+	// SinkModes are the deliveries and changelog modes the table can be written with, best first.
+	SinkModes func(t *catalog.Table) ([]SinkMode, error)
+	// NewSink opens the table for writing.
+	NewSink func(ctx context.Context, spec SinkSpec) (Sink, error)
+}
+
+// Use is what a statement does with a table.
+type Use uint8
+
+// The uses.
+const (
+	UseSource Use = iota
+	UseSink
+)
+
+// MetadataColumn is a metadata key of a connector or format.
+type MetadataColumn struct {
+	Key      string
+	Type     types.Type
+	Writable bool
+	Doc      string
+}
+
+// Delivery is how a sink's output becomes visible.
+type Delivery uint8
+
+// The deliveries.
+const (
+	// TwoPhaseCommit: output is pre-committed at the barrier and committed after the checkpoint is published.
+	TwoPhaseCommit Delivery = iota
+	// IdempotentUpsert: rows are written at once by primary key; replay rewrites the same final state.
+	IdempotentUpsert
+	// AtLeastOnce: rows are flushed at the barrier; replay can repeat them.
+	AtLeastOnce
+	// NoGuarantee: rows may be lost or repeated; only when the user asked for it ('sink.delivery-guarantee'='none').
+	NoGuarantee
+)
+
+// String is the name EXPLAIN prints.
+func (d Delivery) String() string {
+	return [...]string{"two-phase commit", "idempotent upsert", "at-least-once", "none"}[d]
+}
+
+// SinkMode is one way a table can be written.
+type SinkMode struct {
+	Delivery  Delivery
+	Changelog types.ChangelogMode // the row kinds it accepts
+	Key       []string            // columns the sink addresses rows by (IdempotentUpsert), the table's primary key
+	Reason    string              // plain words for EXPLAIN: why this delivery
+	Weakness  string              // what the guarantee does not cover, "" when nothing
+}
+
+// JobInfo names the job a source or sink belongs to. It is stable across restarts of the job.
+type JobInfo struct {
+	Name    string // pipeline.name
+	ID      string // stable id of the job within its state directory
+	Lineage string
+	Fence   uint64 // fencing number of this incarnation
+	// CheckpointInterval, CheckpointTimeout and MinPause in milliseconds, for preflight checks of transaction timeouts.
+	CheckpointInterval, CheckpointTimeout, MinPause int64
+	// MaxConcurrentCheckpoints bounds the transactions open at a time.
+	MaxConcurrentCheckpoints int
+	// DeadLetter receives records that a table's policy sends there; see RecordPolicy.
+	Log *slog.Logger
+}
+
+// SourceSpec is what a source is opened with.
+type SourceSpec struct {
+	Table *catalog.Table
+	// Columns are the positions in Table.Columns to produce, in output order: physical and metadata columns only. The
+	// decoder fills just these.
+	Columns []int
+	// Schema is the output: Columns' names and types.
+	Schema *types.Schema
+	// Filter was pushed down: rows for which it is not TRUE need not be produced. The engine filters again.
+	Filter  expr.Expr
+	Job     JobInfo
+	Session expr.Session
+	// Embedded is the address of the embedded broker for tables without bootstrap servers; "" when there is none.
+	Embedded string
+}
+
+// Source is a table being read by a job.
+type Source interface {
+	// Splits lists the current splits. It is polled for new ones every DiscoveryInterval when that is positive.
+	Splits(ctx context.Context) ([]checkpoint.Split, error)
+	// Open makes a reader of the given splits; Next nil means the table's configured start. It is called once per
+	// subtask, with all splits of that subtask.
+	Open(ctx context.Context, splits []checkpoint.Position) (Reader, error)
+	// DiscoveryInterval in milliseconds, 0 = never.
+	DiscoveryInterval() int64
+	// Committed tells that a checkpoint with these positions is durable (for group offsets: information only).
+	Committed(ctx context.Context, positions []checkpoint.Position)
+	Close() error
+}
+
+// Reader reads a subtask's splits. It is used by one goroutine.
+type Reader interface {
+	// Next blocks until rows are available, ctx is done, or a few milliseconds passed without rows; it appends rows of
+	// ONE split to out and returns that split positioned after them. Zero rows with a nil error are allowed. At the end
+	// of a split it returns Done with the split's final position; io.EOF when every split is exhausted.
+	Next(ctx context.Context, out *batch.Builder) (Progress, error)
+	// Add gives the reader a newly discovered split.
+	Add(ctx context.Context, p checkpoint.Position) error
+	Close() error
+}
+
+// Progress is what one Next read.
+type Progress struct {
+	Split    checkpoint.Split
+	Position []byte // where to resume Split after the rows of this call; nil when unchanged
+	Done     bool   // Split has no more rows, ever
+	Records  int    // external records consumed, skipped ones included
+	Bytes    int64
+	Lag      int64 // records behind the end of the split, -1 when unknown
+}
+
+// ErrEnd is returned by Next when every split is exhausted.
+var ErrEnd = io.EOF
+
+// SinkSpec is what a sink is opened with.
+type SinkSpec struct {
+	ID       checkpoint.SinkID
+	Table    *catalog.Table
+	Schema   *types.Schema // of the rows to write: the table's persisted columns in declared order
+	Mode     SinkMode
+	InputKey []int // upsert key of the input, nil when unknown
+	Parallel int
+	Job      JobInfo
+	Session  expr.Session
+	Embedded string
+}
+
+// Sink is a table being written by a job.
+type Sink interface {
+	// Preflight contacts the system and refuses what cannot work, before a row is read: missing topic or table, wrong
+	// types, limits. It changes nothing.
+	Preflight(ctx context.Context) error
+	// Committer finishes transactions of this sink; nil unless the delivery is TwoPhaseCommit.
+	Committer(ctx context.Context) (checkpoint.Committer, error)
+	// Open makes the writer of a subtask. Called after restore committed and aborted what it had to.
+	Open(ctx context.Context, subtask int) (Writer, error)
+	Close() error
+}
+
+// Writer writes a subtask's rows. It is used by one goroutine.
+type Writer interface {
+	// Write takes the rows of b with their kinds. It may buffer; b is borrowed.
+	Write(ctx context.Context, b *batch.Batch) error
+	// PreCommit ends checkpoint id: on return all rows so far survive this process. Two-phase writers return
+	// committables and start the next transaction on the next Write; others flush and return none.
+	PreCommit(ctx context.Context, id checkpoint.ID) ([]checkpoint.Committable, error)
+	// Committed tells that the manifest of checkpoint id is durable and its committables are committed.
+	Committed(ctx context.Context, id checkpoint.ID) error
+	// Close releases everything. It neither commits nor aborts a pre-committed transaction.
+	Close() error
+}
