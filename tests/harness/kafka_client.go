@@ -1,0 +1,288 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// requestTimeout bounds what the helpers here ask of a broker.
+const requestTimeout = time.Minute
+
+// ClientOpts returns what a kgo client needs to reach the broker as a user would: addresses, login, TLS.
+func (b *Broker) ClientOpts() []kgo.Opt {
+	opts := []kgo.Opt{kgo.SeedBrokers(b.addrs(b.opts.secured())...)}
+	if b.certs != nil {
+		opts = append(opts, kgo.DialTLSConfig(b.certs.config))
+	}
+	var m sasl.Mechanism
+	switch b.opts.sasl {
+	case "PLAIN":
+		m = plain.Auth{User: b.opts.user, Pass: b.opts.pass}.AsMechanism()
+	case "SCRAM-SHA-256":
+		m = scram.Auth{User: b.opts.user, Pass: b.opts.pass}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		m = scram.Auth{User: b.opts.user, Pass: b.opts.pass}.AsSha512Mechanism()
+	}
+	if m != nil {
+		opts = append(opts, kgo.SASL(m))
+	}
+	return opts
+}
+
+// Client returns a client, closed when the test ends.
+func (b *Broker) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	return newClient(t, append(b.ClientOpts(), opts...))
+}
+
+// Admin returns an administration client over the plain listener, which no login and no ACL guards. It is closed when
+// the test ends.
+func (b *Broker) Admin(t testing.TB) *kadm.Client {
+	t.Helper()
+	return kadm.NewClient(newClient(t, []kgo.Opt{kgo.SeedBrokers(b.addrs(false)...), kgo.MetadataMinAge(10 * time.Millisecond)}))
+}
+
+func newClient(t testing.TB, opts []kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		t.Fatalf("harness: %v", err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+var names atomic.Int64
+
+// UniqueName returns a name for a topic, group, transactional id or database that no other test of this binary uses:
+// lower-case letters, digits and underscores, starting with a letter, at most 60 long, made from the test's name.
+func UniqueName(t testing.TB) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
+	return fmt.Sprintf("t_%s_%d", clean[:min(len(clean), 45)], names.Add(1))
+}
+
+// CreateTopic creates a topic. configs may be nil.
+func (b *Broker) CreateTopic(t testing.TB, name string, partitions int32, configs map[string]string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	cs := map[string]*string{}
+	for k, v := range configs {
+		cs[k] = &v
+	}
+	// -1: the broker's default.replication.factor.
+	if _, err := b.Admin(t).CreateTopic(ctx, partitions, -1, cs, name); err != nil {
+		t.Fatalf("harness: create topic %s: %v", name, err)
+	}
+}
+
+// Topic creates a topic of this test's own and returns its name.
+func (b *Broker) Topic(t testing.TB, partitions int32) string {
+	t.Helper()
+	name := UniqueName(t)
+	b.CreateTopic(t, name, partitions, nil)
+	return name
+}
+
+// Produce writes values to the topic, without transaction, spread over the partitions in turn: value i goes to
+// partition i mod n.
+func (b *Broker) Produce(t testing.TB, topic string, values ...string) {
+	t.Helper()
+	cl := b.Client(t, kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+	records := make([]*kgo.Record, len(values))
+	for i, v := range values {
+		records[i] = &kgo.Record{Topic: topic, Value: []byte(v)}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatalf("harness: produce to %s: %v", topic, err)
+	}
+	cl.Close()
+}
+
+// Isolation says which records a reader sees.
+type Isolation bool
+
+// Committed hides records of aborted and open transactions; Uncommitted shows all.
+const (
+	Committed   Isolation = true
+	Uncommitted Isolation = false
+)
+
+// Records reads the topic from its start to what is its end now and returns the records, partition by partition in
+// offset order. Under Committed the end is the last stable offset: where the oldest open transaction starts.
+// Control records are left out.
+func (b *Broker) Records(t testing.TB, topic string, iso Isolation) []*kgo.Record {
+	t.Helper()
+	rs, err := b.read(t, topic, iso)
+	if err != nil {
+		t.Fatalf("harness: read %s: %v", topic, err)
+	}
+	return rs
+}
+
+// Values is Records, the values only.
+func (b *Broker) Values(t testing.TB, topic string, iso Isolation) []string {
+	t.Helper()
+	var vs []string
+	for _, r := range b.Records(t, topic, iso) {
+		vs = append(vs, string(r.Value))
+	}
+	return vs
+}
+
+// read reads everything and decides by the control records what a read-committed consumer is shown. It does not fetch
+// with read-committed isolation: such a fetch delivers nothing, not even a position, for aborted records whose marker lies
+// behind the last stable offset, so a reader that knows only the end offset would wait for ever.
+func (b *Broker) read(t testing.TB, topic string, iso Isolation) ([]*kgo.Record, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	adm := b.Admin(t)
+	defer adm.Close()
+	// The stable ends come first: what is decided between the two requests must not be shown twice as undecided.
+	stable, err := adm.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := adm.ListEndOffsets(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := adm.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(stable.Error(), ends.Error(), starts.Error()); err != nil {
+		return nil, err
+	}
+	from, left := map[int32]kgo.Offset{}, map[int32]int64{}
+	ends.Each(func(e kadm.ListedOffset) {
+		if s, _ := starts.Lookup(topic, e.Partition); s.Offset < e.Offset {
+			from[e.Partition] = kgo.NewOffset().At(s.Offset)
+			left[e.Partition] = e.Offset
+		}
+	})
+	if len(left) == 0 {
+		return nil, nil
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.addrs(false)...), kgo.KeepControlRecords(),
+		kgo.FetchMaxWait(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	raw := map[int32][]*kgo.Record{}
+	for len(left) > 0 {
+		fs := cl.PollFetches(ctx)
+		if errs := fs.Errors(); len(errs) > 0 {
+			return nil, fmt.Errorf("partition %d: %w", errs[0].Partition, errs[0].Err)
+		}
+		fs.EachRecord(func(r *kgo.Record) {
+			end, reading := left[r.Partition]
+			if reading && r.Offset < end {
+				raw[r.Partition] = append(raw[r.Partition], r)
+			}
+			if reading && r.Offset+1 >= end {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	var all []*kgo.Record
+	for _, p := range slices.Sorted(maps.Keys(raw)) {
+		lso, _ := stable.Lookup(topic, p)
+		for i, visible := range visible(raw[p], iso) {
+			if r := raw[p][i]; visible && (iso == Uncommitted || r.Offset < lso.Offset) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+// visible tells for each record of one partition, in offset order and with control records, whether a reader is shown
+// it.
+func visible(rs []*kgo.Record, iso Isolation) []bool {
+	show := make([]bool, len(rs))
+	undecided := map[int64][]int{} // producer id -> indexes of its records since its last marker
+	for i, r := range rs {
+		switch {
+		case r.Attrs.IsControl():
+			// Key of a control record: version int16, type int16; type 1 is COMMIT, 0 ABORT (KIP-98).
+			if commit := len(r.Key) >= 4 && r.Key[3] == 1; commit {
+				for _, j := range undecided[r.ProducerID] {
+					show[j] = true
+				}
+			}
+			delete(undecided, r.ProducerID)
+		case iso == Uncommitted || !r.Attrs.IsTransactional():
+			show[i] = true
+		default:
+			undecided[r.ProducerID] = append(undecided[r.ProducerID], i)
+		}
+	}
+	return show
+}
+
+// OpenTransactions returns the transactional ids with the given prefix that the cluster lists as neither empty nor
+// decided, with their state.
+func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	txns, err := b.Admin(t).ListTransactions(ctx, nil, nil)
+	if err != nil {
+		t.Fatalf("harness: list transactions: %v", err)
+	}
+	open := map[string]string{}
+	for id, txn := range txns {
+		switch txn.State {
+		case "Empty", "CompleteCommit", "CompleteAbort", "Dead":
+		default:
+			if strings.HasPrefix(id, prefix) {
+				open[id] = txn.State
+			}
+		}
+	}
+	return open
+}
+
+// TransactionVersion returns the finalized level of the transaction.version feature, 0 when the cluster has none.
+func (b *Broker) TransactionVersion(t testing.TB) int16 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	cl := newClient(t, []kgo.Opt{kgo.SeedBrokers(b.addrs(false)...)})
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "streamsql-test", "1"
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		t.Fatalf("harness: ask for the broker's features: %v", err)
+	}
+	for _, f := range resp.FinalizedFeatures {
+		if f.Name == "transaction.version" {
+			return f.MaxVersionLevel
+		}
+	}
+	return 0
+}
