@@ -1,0 +1,128 @@
+package checkpoint
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Failpoints are named places in the protocol where a test can crash, stop or fail the program. The environment
+// variable STREAMSQL_FAILPOINT arms one in this process: name[:hit[:action]]. hit counts from 1 (default) and is the
+// visit at which it acts, once; action is crash (SIGKILL to this process, the default), error, hang, or sleep=DURATION.
+// Tests in the same process use SetFailpoint.
+//
+// The engine's points, in the order of the protocol: source.poll, barrier.inject, precommit.before, precommit.after,
+// publish.before, publish.after, commit.before, commit.during, commit.after, confirm.after; restore.begin,
+// restore.committed, restore.aborted. Connectors may add their own.
+
+// FailpointEnv is the environment variable that arms a failpoint.
+const FailpointEnv = "STREAMSQL_FAILPOINT"
+
+// failpoint is an armed point.
+type failpoint struct {
+	name   string
+	hit    int64
+	action func(name string) error
+	visits atomic.Int64
+}
+
+var (
+	armed   atomic.Pointer[failpoint]
+	envOnce sync.Once
+	envErr  error
+)
+
+// Failpoint is called at a named place. It returns nil, and costs two atomic loads, unless the point is armed and this
+// is the visit to act at.
+func Failpoint(name string) error {
+	envOnce.Do(armFromEnv)
+	f := armed.Load()
+	if f == nil {
+		return envErr
+	}
+	if f.name != name || f.visits.Add(1) != f.hit {
+		return nil
+	}
+	return f.action(name)
+}
+
+// SetFailpoint arms a point from its text form, see FailpointEnv; "" disarms. It replaces what was armed before.
+func SetFailpoint(spec string) error {
+	envOnce.Do(func() {})
+	return setFailpoint(spec)
+}
+
+// FailpointHit reports whether the armed point has acted.
+func FailpointHit() bool {
+	f := armed.Load()
+	return f != nil && f.visits.Load() >= f.hit
+}
+
+// armFromEnv keeps a bad specification: a crash test that arms nothing must not pass.
+func armFromEnv() {
+	if spec := os.Getenv(FailpointEnv); spec != "" {
+		envErr = setFailpoint(spec)
+	}
+}
+
+func setFailpoint(spec string) error {
+	if spec == "" {
+		armed.Store(nil)
+		return nil
+	}
+	parts := strings.SplitN(spec, ":", 3)
+	f := &failpoint{name: parts[0], hit: 1, action: crash}
+	if len(parts) > 1 {
+		n, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil || n < 1 {
+			return badFailpoint(spec, "the hit must be a number from 1")
+		}
+		f.hit = n
+	}
+	if len(parts) > 2 {
+		action, arg, _ := strings.Cut(parts[2], "=")
+		switch action {
+		case "crash":
+		case "error":
+			f.action = failWith
+		case "hang":
+			f.action = func(string) error { select {} }
+		case "sleep":
+			d, err := time.ParseDuration(arg)
+			if err != nil {
+				return badFailpoint(spec, "sleep needs a duration, as in sleep=2s")
+			}
+			f.action = func(string) error { time.Sleep(d); return nil }
+		default:
+			return badFailpoint(spec, "actions are crash, error, hang and sleep=DURATION")
+		}
+	}
+	armed.Store(f)
+	return nil
+}
+
+func badFailpoint(spec, why string) error {
+	return diag.New(diag.Config, diag.Pos{}, "bad failpoint %q in %s", spec, FailpointEnv).WithDetail("%s", why).
+		WithHint("write name[:hit[:action]], for example publish.after:2:crash")
+}
+
+// crash ends the process as a power cut would: no deferred call runs, nothing is flushed.
+func crash(string) error {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way
+}
+
+func failWith(name string) error { return &FailpointError{Name: name} }
+
+// FailpointError is what a failpoint with action error returns. It counts as a failure of the outside: retryable.
+type FailpointError struct{ Name string }
+
+// Error implements error.
+func (e *FailpointError) Error() string { return fmt.Sprintf("failpoint %s", e.Name) }

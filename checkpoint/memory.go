@@ -1,0 +1,49 @@
+package checkpoint
+
+import (
+	"sync/atomic"
+
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// MemoryBudget is the memory that the resident rows of all state tables of a process, or a job, share. Tables over it
+// write changed rows to disk early and evict cold ones. The floor is what one batch of keys needs in each table. Safe for
+// concurrent use.
+type MemoryBudget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// MinMemoryBudget is the smallest budget a job may configure.
+const MinMemoryBudget = 1 << 20
+
+// NewMemoryBudget makes a budget of limit bytes; 0 means a quarter of the machine's memory.
+func NewMemoryBudget(limit int64) *MemoryBudget {
+	if limit <= 0 {
+		limit = physicalMemory() / 4
+	}
+	return &MemoryBudget{limit: limit}
+}
+
+// CheckMemoryBudget refuses a configured budget that is too small or larger than the machine.
+func CheckMemoryBudget(limit int64) error {
+	if ram := physicalMemory(); limit > ram {
+		return errorf(diag.Config, "'state.memory' is %d bytes, this machine has %d", limit, ram).
+			WithHint("set 'state.memory' to at most %d", ram/2)
+	}
+	if limit != 0 && limit < MinMemoryBudget {
+		return errorf(diag.Config, "'state.memory' is %d bytes, the least is %d", limit, MinMemoryBudget)
+	}
+	return nil
+}
+
+// Limit is the budget in bytes, Used what is taken.
+func (m *MemoryBudget) Limit() int64 { return m.limit }
+
+// Used is the number of bytes taken now.
+func (m *MemoryBudget) Used() int64 { return m.used.Load() }
+
+func (m *MemoryBudget) add(n int64) { m.used.Add(n) }
+
+// over is how many bytes are taken beyond the limit, 0 if none.
+func (m *MemoryBudget) over() int64 { return max(0, m.used.Load()-m.limit) }

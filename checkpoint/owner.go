@@ -1,0 +1,162 @@
+package checkpoint
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Owner is the right to write one job's state directory: a file lock, and a fencing number that is greater than every
+// earlier owner's. The lock keeps a second process out; the number keeps out a process whose lock was lost without its
+// knowledge (network file systems): it is read again before each publish.
+type Owner struct {
+	fs    vfs.FS
+	dir   string
+	lock  io.Closer
+	fence uint64
+}
+
+const (
+	lockName  = "LOCK"
+	ownerName = "owner"
+)
+
+// ownerRecord is the durable note of the newest owner.
+type ownerRecord struct {
+	Fence uint64    `json:"fence"`
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+}
+
+// Own takes the state directory dir, creating it when it does not exist. The error is a Conflict when another process,
+// or another job of this process, owns it; it names the holder.
+func Own(fs vfs.FS, dir string) (*Owner, error) {
+	if err := mkdirAllSynced(fs, dir); err != nil {
+		return nil, errorf(diag.External, "cannot create state directory %q", dir).Wrap(err).
+			WithHint("set 'state.dir' to a directory this user may write")
+	}
+	lock, err := fs.Lock(fs.PathJoin(dir, lockName))
+	if err != nil {
+		e := errorf(diag.Conflict, "state directory %q is in use", dir).Wrap(err).
+			WithHint("stop the other process, or give this job another 'state.dir'")
+		var held ownerRecord
+		if readRecord(fs, dir, ownerName, "owner", &held) == nil {
+			return nil, e.WithDetail("held by process %d on %s since %s", held.PID, held.Host, held.Since.UTC().Format(time.RFC3339))
+		}
+		return nil, e
+	}
+	o := &Owner{fs: fs, dir: dir, lock: lock}
+	if err := o.takeFence(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// OwnDir is Own on the operating system's file system.
+func OwnDir(dir string) (*Owner, error) { return Own(vfs.Default, dir) }
+
+// OwnMemory is a state directory in memory, for jobs that need not survive their process.
+func OwnMemory() *Owner {
+	o, err := Own(vfs.NewMem(), "/job")
+	if err != nil {
+		panic(err) // a fresh memory file system does not fail
+	}
+	return o
+}
+
+func (o *Owner) takeFence() error {
+	var last ownerRecord
+	err := readRecord(o.fs, o.dir, ownerName, "owner", &last)
+	switch {
+	case err == nil || oserror.IsNotExist(err):
+	case errors.Is(err, errDamaged):
+		// The number can be had from the manifests: each carries its writer's. An owner that never published cannot
+		// have left anything that the number protects.
+		last.Fence = 0
+	default:
+		return errorf(diag.External, "cannot read the owner of state directory %q", o.dir).Wrap(err)
+	}
+	found, err := maxFence(o.fs, o.dir)
+	if err != nil {
+		return errorf(diag.External, "cannot read state directory %q", o.dir).Wrap(err)
+	}
+	host, _ := os.Hostname()
+	o.fence = max(last.Fence, found) + 1
+	rec := ownerRecord{Fence: o.fence, PID: os.Getpid(), Host: host, Since: time.Now()}
+	if err := writeRecord(o.fs, o.dir, ownerName, "owner", rec, nil); err != nil {
+		return errorf(diag.External, "cannot write to state directory %q", o.dir).Wrap(err)
+	}
+	return nil
+}
+
+// Fence is this owner's number.
+func (o *Owner) Fence() uint64 { return o.fence }
+
+// Dir is the state directory.
+func (o *Owner) Dir() string { return o.dir }
+
+// FS is the file system the directory is on.
+func (o *Owner) FS() vfs.FS { return o.fs }
+
+// Check returns a Conflict error when a later owner took the directory.
+func (o *Owner) Check() error {
+	var now ownerRecord
+	if err := readRecord(o.fs, o.dir, ownerName, "owner", &now); err != nil {
+		return errorf(diag.External, "cannot read the owner of state directory %q", o.dir).Wrap(err)
+	}
+	if now.Fence != o.fence {
+		return errorf(diag.Conflict, "state directory %q was taken over", o.dir).
+			WithDetail("by process %d on %s since %s; its fencing number is %d, ours %d",
+				now.PID, now.Host, now.Since.UTC().Format(time.RFC3339), now.Fence, o.fence).
+			WithHint("let one process run this job")
+	}
+	return nil
+}
+
+// Close gives the directory up.
+func (o *Owner) Close() error { return o.lock.Close() }
+
+// NewLineage makes the UUID of a stateless start (RFC 9562 version 4).
+func NewLineage() string {
+	var u [16]byte
+	rand.Read(u[:]) // crypto/rand.Read does not fail
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// mkdirAllSynced creates dir and its missing parents, each durable in its parent.
+func mkdirAllSynced(fs vfs.FS, dir string) error {
+	var missing []string
+	for d := dir; ; d = fs.PathDir(d) {
+		if _, err := fs.Stat(d); err == nil {
+			break
+		} else if !oserror.IsNotExist(err) {
+			return err
+		}
+		missing = append(missing, d)
+		if fs.PathDir(d) == d {
+			break
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, d := range missing {
+		if err := syncDir(fs, fs.PathDir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
