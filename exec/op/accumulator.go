@@ -1,0 +1,347 @@
+package op
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// A state row of an aggregation:
+//
+//	0   u32  position+1 in the list of rows touched by the current batch, 0 between batches
+//	4   u32  flags
+//	8   i64  number of rows in the group (COUNT(*)); 0 = the group is empty and about to be removed
+//	16  ...  fixed accumulators, 8-byte words, at accumulator.off
+//	    ...  tails: the variable-size accumulators in order, each u32 length (tailNone = no value) and bytes
+//
+// All numbers are little endian. The layout is part of the state format aggFormat.
+const (
+	rowTouch  = 0
+	rowCount  = 8
+	rowFixed  = 16
+	tailNone  = ^uint32(0)
+	aggFormat = "agg/1"
+)
+
+// accKind selects the accumulator of an aggregate.
+type accKind uint8
+
+const (
+	accCount    accKind = iota // word: count of non-NULL arguments (or rows)
+	accSumInt                  // words: sum (wrapping), count
+	accSumFloat                // words: sum, count
+	accSumDec                  // words: sum lo, sum hi, count; the sign bit of count marks an overflow, which sticks
+	accExtreme                 // words: value, has — MIN and MAX of PhysI64, PhysF64, PhysBool
+	accExtreme2                // words: value lo, value hi, has — MIN and MAX of PhysI128
+	accTail                    // tail: MIN and MAX of strings
+)
+
+// accumulator is one aggregate's place in a state row.
+type accumulator struct {
+	expr.Agg
+	acc      accKind
+	off      int // byte offset of its words
+	tail     int // index of its tail, -1 = none
+	distinct int // index of its distinct set, -1 = none
+	slot     int // its counter within the distinct set's rows
+	extremes *extremeSet
+}
+
+// layout places the accumulators of aggs in a row and returns the size of the fixed part and the number of tails.
+func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
+	fixed = rowFixed
+	for _, a := range aggs {
+		acc := accumulator{Agg: a, off: fixed, tail: -1, distinct: -1}
+		switch a.Kind {
+		case expr.AggCountStar, expr.AggCount:
+			acc.acc, fixed = accCount, fixed+8
+		case expr.AggSum, expr.AggAvg:
+			switch {
+			case a.ArgType.Kind == types.Decimal:
+				acc.acc, fixed = accSumDec, fixed+24
+			case a.ArgType.Phys() == types.PhysF64:
+				acc.acc, fixed = accSumFloat, fixed+16
+			default:
+				acc.acc, fixed = accSumInt, fixed+16
+			}
+		default:
+			switch a.ArgType.Phys() {
+			case types.PhysStr:
+				acc.acc, acc.tail, tails = accTail, tails, tails+1
+			case types.PhysI128:
+				acc.acc, fixed = accExtreme2, fixed+24
+			default:
+				acc.acc, fixed = accExtreme, fixed+16
+			}
+		}
+		accs = append(accs, acc)
+	}
+	return accs, fixed, tails
+}
+
+// newRow is the size of an empty row: fixed words and empty tails.
+func newRow(fixed, tails int) int { return fixed + 4*tails }
+
+// clearRow makes a row that of an empty group, keeping the touch word.
+func clearRow(row []byte, fixed, tails int) {
+	clear(row[4:fixed])
+	for i := 0; i < tails; i++ {
+		binary.LittleEndian.PutUint32(row[fixed+4*i:], tailNone)
+	}
+}
+
+func word(row []byte, off int) int64 { return int64(binary.LittleEndian.Uint64(row[off:])) }
+
+func setWord(row []byte, off int, v int64) { binary.LittleEndian.PutUint64(row[off:], uint64(v)) }
+
+// add accumulates (sign 1) or retracts (sign -1) the non-NULL argument at index i of v into the fixed words of row.
+// Extremes are not retracted here: see extremeSet.
+func (a *accumulator) add(row []byte, v *batch.Vec, i int, sign int64) {
+	switch a.acc {
+	case accCount:
+		setWord(row, a.off, word(row, a.off)+sign)
+	case accSumInt:
+		setWord(row, a.off, word(row, a.off)+sign*v.I64[i])
+		setWord(row, a.off+8, word(row, a.off+8)+sign)
+	case accSumFloat:
+		sum := math.Float64frombits(uint64(word(row, a.off))) + float64(sign)*v.F64[i]
+		if a.Kind == expr.AggSum && a.ArgType.Kind == types.Float {
+			sum = float64(float32(sum)) // SUM(FLOAT) adds in FLOAT
+		}
+		setWord(row, a.off, int64(math.Float64bits(sum)))
+		setWord(row, a.off+8, word(row, a.off+8)+sign)
+	case accSumDec:
+		a.addDec(row, v, i, sign)
+	case accExtreme, accExtreme2:
+		a.offer(row, v, i)
+	}
+}
+
+const overflowed = math.MinInt64
+
+func (a *accumulator) addDec(row []byte, v *batch.Vec, i int, sign int64) {
+	var x types.Int128
+	if v.Type.Phys() == types.PhysI64 {
+		x = types.I128(v.I64[i])
+	} else {
+		x = v.I128[i]
+	}
+	if sign < 0 {
+		x = x.Neg()
+	}
+	sum := types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)}
+	r := sum.Add(x)
+	n := word(row, a.off+16)
+	flag := n & overflowed
+	if (sum.Sign() >= 0) == (x.Sign() >= 0) && (r.Sign() >= 0) != (sum.Sign() >= 0) || tooWide(r) {
+		flag = overflowed
+	}
+	setWord(row, a.off, int64(r.Lo))
+	setWord(row, a.off+8, r.Hi)
+	setWord(row, a.off+16, (n&^overflowed+sign)|flag)
+}
+
+// dec38 is 10^38, the first number with 39 digits.
+var dec38 = func() types.Int128 {
+	v := types.I128(1)
+	for range 38 {
+		v2 := v.Add(v)
+		v8 := v2.Add(v2).Add(v2.Add(v2))
+		v = v8.Add(v2)
+	}
+	return v
+}()
+
+// tooWide reports more than 38 digits.
+func tooWide(v types.Int128) bool {
+	if v.Hi < 0 {
+		v = v.Neg()
+	}
+	return v.Hi < 0 || v.Cmp(dec38) >= 0
+}
+
+// offer replaces the extreme by the value at index i of v if that is more extreme.
+func (a *accumulator) offer(row []byte, v *batch.Vec, i int) {
+	hasOff := a.off + 8
+	if a.acc == accExtreme2 {
+		hasOff = a.off + 16
+	}
+	if word(row, hasOff) != 0 && !a.beats(row, v, i) {
+		return
+	}
+	setWord(row, hasOff, 1)
+	switch v.Type.Phys() {
+	case types.PhysI64:
+		setWord(row, a.off, v.I64[i])
+	case types.PhysF64:
+		setWord(row, a.off, int64(math.Float64bits(v.F64[i])))
+	case types.PhysBool:
+		setWord(row, a.off, boolWord(v.Bool[i]))
+	case types.PhysI128:
+		setWord(row, a.off, int64(v.I128[i].Lo))
+		setWord(row, a.off+8, v.I128[i].Hi)
+	}
+}
+
+func boolWord(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (a *accumulator) beats(row []byte, v *batch.Vec, i int) bool {
+	var c int
+	switch v.Type.Phys() {
+	case types.PhysI64:
+		c = compare(v.I64[i], word(row, a.off))
+	case types.PhysF64:
+		c = compare(v.F64[i], math.Float64frombits(uint64(word(row, a.off))))
+	case types.PhysBool:
+		c = compare(boolWord(v.Bool[i]), word(row, a.off))
+	case types.PhysI128:
+		c = v.I128[i].Cmp(types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)})
+	}
+	if a.Kind == expr.AggMin {
+		return c < 0
+	}
+	return c > 0
+}
+
+func compare[T int64 | float64 | string](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// result is the aggregate's value for a row.
+func (a *accumulator) result(row []byte, fixed int) types.Datum {
+	switch a.acc {
+	case accCount:
+		return types.IntDatum(word(row, a.off))
+	case accSumInt:
+		n := word(row, a.off+8)
+		if n == 0 {
+			return types.NullDatum
+		}
+		sum := word(row, a.off)
+		if a.Kind == expr.AggAvg {
+			sum /= n
+		}
+		return types.IntDatum(wrap(sum, a.Type.Kind))
+	case accSumFloat:
+		n := word(row, a.off+8)
+		if n == 0 {
+			return types.NullDatum
+		}
+		sum := math.Float64frombits(uint64(word(row, a.off)))
+		if a.Kind == expr.AggAvg {
+			sum /= float64(n)
+		}
+		if a.Type.Kind == types.Float {
+			sum = float64(float32(sum))
+		}
+		return types.FloatDatum(sum)
+	case accSumDec:
+		return a.decResult(row)
+	case accExtreme:
+		if word(row, a.off+8) == 0 {
+			return types.NullDatum
+		}
+		return extremeDatum(a.ArgType.Phys(), word(row, a.off), 0)
+	case accExtreme2:
+		if word(row, a.off+16) == 0 {
+			return types.NullDatum
+		}
+		return extremeDatum(types.PhysI128, word(row, a.off), word(row, a.off+8))
+	}
+	tail, ok := tailOf(row, fixed, a.tail)
+	if !ok {
+		return types.NullDatum
+	}
+	return types.StrDatum(string(tail))
+}
+
+func extremeDatum(p types.Phys, lo, hi int64) types.Datum {
+	switch p {
+	case types.PhysF64:
+		return types.FloatDatum(math.Float64frombits(uint64(lo)))
+	case types.PhysBool:
+		return types.BoolDatum(lo != 0)
+	case types.PhysI128:
+		return types.Datum{I64: lo, Hi: hi}
+	}
+	return types.IntDatum(lo)
+}
+
+// decResult is SUM as DECIMAL(38,s) or AVG as DECIMAL(38,max(6,s)); NULL without arguments or after an overflow.
+func (a *accumulator) decResult(row []byte) types.Datum {
+	n := word(row, a.off+16)
+	if n <= 0 {
+		return types.NullDatum
+	}
+	sum := types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)}
+	if a.Kind == expr.AggAvg {
+		var ok bool
+		if sum, ok = avgDecimal(sum, n, a.ArgType.Scale, a.Type.Scale); !ok {
+			return types.NullDatum
+		}
+	}
+	return types.I128Datum(sum)
+}
+
+// wrap narrows v to the width of integer kind k, as Java's casts do.
+func wrap(v int64, k types.Kind) int64 {
+	switch k {
+	case types.TinyInt:
+		return int64(int8(v))
+	case types.SmallInt:
+		return int64(int16(v))
+	case types.Int:
+		return int64(int32(v))
+	}
+	return v
+}
+
+// tailOf is tail i of a row; ok is false when it holds no value.
+func tailOf(row []byte, fixed, i int) (tail []byte, ok bool) {
+	p := fixed
+	for ; i > 0; i-- {
+		p += 4 + tailLen(row, p)
+	}
+	if binary.LittleEndian.Uint32(row[p:]) == tailNone {
+		return nil, false
+	}
+	return row[p+4 : p+4+tailLen(row, p)], true
+}
+
+func tailLen(row []byte, p int) int {
+	n := binary.LittleEndian.Uint32(row[p:])
+	if n == tailNone {
+		return 0
+	}
+	return int(n)
+}
+
+// withTail is row with tail i replaced, built in dst's memory. none removes the value.
+func withTail(dst, row []byte, fixed, i int, value string, none bool) []byte {
+	p := fixed
+	for k := 0; k < i; k++ {
+		p += 4 + tailLen(row, p)
+	}
+	dst = append(dst[:0], row[:p]...)
+	if none {
+		dst = binary.LittleEndian.AppendUint32(dst, tailNone)
+	} else {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(value)))
+		dst = append(dst, value...)
+	}
+	return append(dst, row[p+4+tailLen(row, p):]...)
+}

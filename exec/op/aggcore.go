@@ -1,0 +1,388 @@
+package op
+
+import (
+	"strconv"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// aggCore accumulates batches into state rows. Group and window aggregates share it: they differ in what a key is and
+// in when results leave.
+type aggCore struct {
+	accs          []accumulator
+	fixed, tails  int
+	retract       bool // the input carries -U and -D
+	groups        checkpoint.Table
+	distinct      []*distinctSet
+	rows          [][]byte
+	mask          []bool
+	scratch, tail []byte
+}
+
+type coreSpec struct {
+	aggs    []expr.Agg
+	retract bool
+	ttl     int64
+	state   string // name of the main table
+}
+
+// toucher learns of every row about to change, before it does. i counts the batch's selected rows.
+type toucher interface {
+	beforeChange(i int, r checkpoint.Ref, row []byte)
+}
+
+func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
+	c.accs, c.fixed, c.tails = layout(spec.aggs)
+	c.retract = spec.retract
+	format := aggFormat
+	for _, a := range spec.aggs {
+		format += ";" + a.Text + ":" + a.ArgType.String()
+	}
+	var err error
+	c.groups, err = s.Table(checkpoint.TableOptions{Name: spec.state, Format: format, TTL: spec.ttl})
+	if err != nil {
+		return err
+	}
+	for i := range c.accs {
+		a := &c.accs[i]
+		if a.Distinct {
+			if err := c.joinDistinct(s, a, spec); err != nil {
+				return err
+			}
+		}
+		// DISTINCT does not change an extreme, but under retraction its counts must be those of the rows.
+		if c.retract && (a.Kind == expr.AggMin || a.Kind == expr.AggMax) {
+			a.distinct = -1
+			if a.extremes, err = openExtremes(s, spec.state+".extremes."+strconv.Itoa(i), spec.ttl); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// joinDistinct gives a its distinct set, shared with the other aggregates over the same argument.
+func (c *aggCore) joinDistinct(s exec.Subtask, a *accumulator, spec coreSpec) error {
+	if a.Kind == expr.AggMin || a.Kind == expr.AggMax {
+		return nil // MIN(DISTINCT x) = MIN(x)
+	}
+	for i, d := range c.distinct {
+		if d.arg == a.Arg {
+			a.distinct, a.slot = i, d.slots
+			d.slots++
+			return nil
+		}
+	}
+	t, err := s.Table(checkpoint.TableOptions{
+		Name: spec.state + ".distinct." + strconv.Itoa(a.Arg), Format: "distinct/1:" + a.ArgType.String(), TTL: spec.ttl,
+	})
+	if err != nil {
+		return err
+	}
+	a.distinct, a.slot = len(c.distinct), 0
+	c.distinct = append(c.distinct, &distinctSet{table: t, arg: a.Arg, slots: 1})
+	return nil
+}
+
+// accumulate folds the rows of b into their groups. refs come from a Probe of keys and are completed with new groups;
+// entries of retractions without a group stay NoRow and the rows are ignored, as in Flink. Groups emptied by the batch
+// stay in the table, with count 0, for the caller to remove.
+func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []checkpoint.Ref, t toucher) error {
+	for _, d := range c.distinct {
+		if err := d.probe(b, keys); err != nil {
+			return err
+		}
+	}
+	if c.retract && b.Kinds != nil {
+		return c.accumulateRows(b, keys, refs, t)
+	}
+	if err := c.createGroups(keys, refs); err != nil {
+		return err
+	}
+	c.rows = resize(c.rows, len(refs))
+	for i, r := range refs {
+		row := c.groups.Mutable(r)
+		if t != nil {
+			t.beforeChange(i, r, row)
+		}
+		setWord(row, rowCount, word(row, rowCount)+1)
+		c.rows[i] = row
+	}
+	for k := range c.accs {
+		a := &c.accs[k]
+		if a.acc != accTail && a.extremes == nil {
+			if err := c.column(a, b, c.rows); err != nil {
+				return err
+			}
+		}
+	}
+	for k := range c.accs {
+		a := &c.accs[k]
+		if a.acc != accTail && a.extremes == nil {
+			continue
+		}
+		for i, r := range refs {
+			if row := b.Row(i); a.wants(b, row) {
+				if err := c.slow(a, b, keys, i, r, row, 1); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// createGroups inserts the missing groups of an append-only batch.
+func (c *aggCore) createGroups(keys *checkpoint.Keys, refs []checkpoint.Ref) error {
+	for i, r := range refs {
+		if r != checkpoint.NoRow {
+			continue
+		}
+		r, created, err := c.groups.Insert(keys, i, newRow(c.fixed, c.tails))
+		if err != nil {
+			return err
+		}
+		if created {
+			clearRow(c.groups.Mutable(r), c.fixed, c.tails)
+		}
+		refs[i] = r
+	}
+	return nil
+}
+
+// wants reports whether physical row r of b is an input of the aggregate: FILTER is TRUE and the argument not NULL.
+func (a *accumulator) wants(b *batch.Batch, r int) bool {
+	if a.Filter >= 0 {
+		f := b.Cols[a.Filter]
+		if f.IsNull(r) || !f.Bool[f.Idx(r)] {
+			return false
+		}
+	}
+	return a.Arg < 0 || !b.Cols[a.Arg].IsNull(r)
+}
+
+// column accumulates one aggregate over an append-only batch.
+func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
+	if a.Arg < 0 && a.Filter < 0 {
+		for _, row := range rows {
+			setWord(row, a.off, word(row, a.off)+1)
+		}
+		return nil
+	}
+	c.mask = resize(c.mask, len(rows))
+	for i := range rows {
+		c.mask[i] = a.wants(b, b.Row(i))
+	}
+	if a.distinct >= 0 {
+		if err := c.distinct[a.distinct].first(a.slot, c.retract, c.mask); err != nil {
+			return err
+		}
+	}
+	if a.acc == accCount {
+		for i, row := range rows {
+			if c.mask[i] {
+				setWord(row, a.off, word(row, a.off)+1)
+			}
+		}
+		return nil
+	}
+	v := b.Cols[a.Arg]
+	if a.acc == accSumInt {
+		for i, row := range rows {
+			if c.mask[i] {
+				setWord(row, a.off, word(row, a.off)+v.I64[v.Idx(b.Row(i))])
+				setWord(row, a.off+8, word(row, a.off+8)+1)
+			}
+		}
+		return nil
+	}
+	for i, row := range rows {
+		if c.mask[i] {
+			a.add(row, v, v.Idx(b.Row(i)), 1)
+		}
+	}
+	return nil
+}
+
+// accumulateRows is accumulate for inputs with retractions, where a group can be emptied and begun again within one
+// batch, so that order matters.
+func (c *aggCore) accumulateRows(b *batch.Batch, keys *checkpoint.Keys, refs []checkpoint.Ref, t toucher) error {
+	for i := range refs {
+		r := b.Row(i)
+		sign := int64(1)
+		if b.Kind(r).IsRetract() {
+			sign = -1
+		}
+		ref, ok, err := c.group(keys, refs, i, sign)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		row := c.groups.Mutable(ref)
+		if t != nil {
+			t.beforeChange(i, ref, row)
+		}
+		n := word(row, rowCount) + sign
+		setWord(row, rowCount, n)
+		if err := c.accumulateRow(b, keys, ref, i, r, sign); err != nil {
+			return err
+		}
+		if n == 0 {
+			if err := c.reset(ref, keys.Key(i), keys.Hashes[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range c.distinct {
+		d.sweep()
+	}
+	return nil
+}
+
+// group finds or creates the group of row i; ok is false when a retraction has nothing to retract from.
+func (c *aggCore) group(keys *checkpoint.Keys, refs []checkpoint.Ref, i int, sign int64) (checkpoint.Ref, bool, error) {
+	created := false
+	if refs[i] == checkpoint.NoRow {
+		// Insert also finds a group created by an earlier row of this batch.
+		r, isNew, err := c.groups.Insert(keys, i, newRow(c.fixed, c.tails))
+		if err != nil {
+			return r, false, err
+		}
+		refs[i], created = r, isNew
+	}
+	row := c.groups.Mutable(refs[i])
+	if created {
+		clearRow(row, c.fixed, c.tails)
+	}
+	if sign < 0 && word(row, rowCount) == 0 {
+		if created {
+			c.groups.Delete(refs[i])
+			refs[i] = checkpoint.NoRow
+		}
+		return checkpoint.NoRow, false, nil
+	}
+	return refs[i], true, nil
+}
+
+func (c *aggCore) accumulateRow(b *batch.Batch, keys *checkpoint.Keys, ref checkpoint.Ref, i, r int, sign int64) error {
+	for k := range c.accs {
+		a := &c.accs[k]
+		if !a.wants(b, r) {
+			continue
+		}
+		if a.distinct >= 0 {
+			change, err := c.distinct[a.distinct].count(a.slot, i, sign)
+			if err != nil {
+				return err
+			}
+			if !change {
+				continue
+			}
+		}
+		if a.extremes != nil || a.acc == accTail {
+			if err := c.slow(a, b, keys, i, ref, r, sign); err != nil {
+				return err
+			}
+			continue
+		}
+		var v *batch.Vec
+		idx := 0
+		if a.Arg >= 0 {
+			v = b.Cols[a.Arg]
+			idx = v.Idx(r)
+		}
+		a.add(c.groups.Mutable(ref), v, idx, sign)
+	}
+	return nil
+}
+
+// slow accumulates what may change a row's size or another table: string extremes and retractable extremes.
+func (c *aggCore) slow(a *accumulator, b *batch.Batch, keys *checkpoint.Keys, k int, ref checkpoint.Ref, r int, sign int64) error {
+	v := b.Cols[a.Arg]
+	i := v.Idx(r)
+	if a.extremes == nil {
+		s := v.Str[i]
+		cur, ok := tailOf(c.groups.Value(ref), c.fixed, a.tail)
+		if ok && (a.Kind == expr.AggMin && s >= string(cur) || a.Kind == expr.AggMax && s <= string(cur)) {
+			return nil
+		}
+		c.setTail(a, ref, s, false)
+		return nil
+	}
+	c.scratch = orderedBytes(c.scratch[:0], v, i)
+	lo, hi, some, err := a.extremes.update(keys.Key(k), keys.Hashes[k], string(c.scratch), sign)
+	if err != nil {
+		return err
+	}
+	if a.Kind == expr.AggMax {
+		lo = hi
+	}
+	if a.acc == accTail {
+		c.setTail(a, ref, lo, !some)
+		return nil
+	}
+	row := c.groups.Mutable(ref)
+	words := 1
+	if a.acc == accExtreme2 {
+		words = 2
+	}
+	setWord(row, a.off+8*words, boolWord(some))
+	if some {
+		x, y := fromOrdered(a.ArgType.Phys(), lo)
+		setWord(row, a.off, x)
+		if words == 2 {
+			setWord(row, a.off+8, y)
+		}
+	}
+	return nil
+}
+
+func (c *aggCore) setTail(a *accumulator, ref checkpoint.Ref, s string, none bool) {
+	c.tail = withTail(c.tail, c.groups.Value(ref), c.fixed, a.tail, s, none)
+	c.groups.Set(ref, c.tail)
+}
+
+// reset makes a group whose count reached zero that of a group never seen, within its batch.
+func (c *aggCore) reset(ref checkpoint.Ref, key []byte, hash uint64) error {
+	row := c.groups.Mutable(ref)
+	for k := range c.accs {
+		a := &c.accs[k]
+		if a.extremes != nil {
+			if err := a.extremes.drop(key, hash); err != nil {
+				return err
+			}
+		}
+		if a.tail >= 0 {
+			c.setTail(a, ref, "", true)
+			row = c.groups.Mutable(ref)
+		}
+	}
+	clearRow(row, c.fixed, c.tails)
+	return nil
+}
+
+// remove deletes a group from the state.
+func (c *aggCore) remove(ref checkpoint.Ref, key []byte, hash uint64) error {
+	for k := range c.accs {
+		if e := c.accs[k].extremes; e != nil {
+			if err := e.drop(key, hash); err != nil {
+				return err
+			}
+		}
+	}
+	c.groups.Delete(ref)
+	return nil
+}
+
+// results fills res with the aggregates of a row.
+func (c *aggCore) results(row []byte, res []types.Datum) {
+	for k := range c.accs {
+		res[k] = c.accs[k].result(row, c.fixed)
+	}
+}

@@ -1,0 +1,141 @@
+package op
+
+import (
+	"slices"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
+)
+
+// distinctSet counts, per group and value of one argument, how often each DISTINCT aggregate over it has seen the
+// value; its FILTER makes an aggregate's counts its own. An aggregate takes a value when its count leaves zero and
+// gives it back when it returns to zero. A row is one i64 counter per aggregate (slot).
+type distinctSet struct {
+	table checkpoint.Table
+	arg   int
+	slots int
+	keys  checkpoint.Keys
+	refs  []checkpoint.Ref
+}
+
+// probe looks up (group, value) for every row of the batch whose argument is not NULL; others get no key bytes of a
+// value, only the group's, and are never counted.
+func (d *distinctSet) probe(b *batch.Batch, groups *checkpoint.Keys) error {
+	d.keys.Reset()
+	v := b.Cols[d.arg]
+	for i := 0; i < groups.Len(); i++ {
+		start := len(d.keys.Buf)
+		d.keys.Buf = append(d.keys.Buf, groups.Key(i)...)
+		d.keys.Buf = exec.AppendColumn(d.keys.Buf, v, b.Row(i))
+		d.keys.Ends = append(d.keys.Ends, int32(len(d.keys.Buf)))
+		// The group's hash, so that its values live and move in the group's key group.
+		d.keys.Hashes = append(d.keys.Hashes, subHash(groups.Hashes[i], d.keys.Buf[start:]))
+	}
+	d.refs = resize(d.refs, d.keys.Len())
+	return d.table.Probe(&d.keys, d.refs)
+}
+
+// subHash is the hash of a key that belongs to a group: the group's key group, so that it lives and moves with it, and
+// otherwise spread by the key.
+func subHash(group uint64, key []byte) uint64 {
+	const keyGroupBits = uint64(checkpoint.KeyGroups-1) << 57
+	return group&keyGroupBits | checkpoint.HashKey(key)&^keyGroupBits
+}
+
+// row finds or creates the counters of row i.
+func (d *distinctSet) row(i int) (checkpoint.Ref, error) {
+	if d.refs[i] != checkpoint.NoRow {
+		return d.refs[i], nil
+	}
+	r, created, err := d.table.Insert(&d.keys, i, 8*d.slots)
+	if err != nil {
+		return r, err
+	}
+	if created {
+		clear(d.table.Mutable(r))
+	}
+	d.refs[i] = r
+	return r, nil
+}
+
+// first clears mask[i] for rows whose value the aggregate in slot has counted before, and counts the others. With
+// counting it keeps the number of rows per value, which retractions will need.
+func (d *distinctSet) first(slot int, counting bool, mask []bool) error {
+	for i := range mask {
+		if !mask[i] {
+			continue
+		}
+		r, err := d.row(i)
+		if err != nil {
+			return err
+		}
+		n := word(d.table.Value(r), 8*slot)
+		mask[i] = n == 0
+		if n == 0 || counting {
+			setWord(d.table.Mutable(r), 8*slot, n+1)
+		}
+	}
+	return nil
+}
+
+// count changes the count of row i's value and reports whether it left or returned to zero. Rows whose counters are
+// all zero stay until sweep: the batch still refers to them.
+func (d *distinctSet) count(slot, i int, sign int64) (bool, error) {
+	r, err := d.row(i)
+	if err != nil {
+		return false, err
+	}
+	row := d.table.Mutable(r)
+	n := word(row, 8*slot) + sign
+	setWord(row, 8*slot, n)
+	return sign > 0 && n == 1 || sign < 0 && n == 0, nil
+}
+
+// sweep removes the values of the batch that nobody counts any more.
+func (d *distinctSet) sweep() {
+	slices.Sort(d.refs)
+	last := checkpoint.NoRow
+	for _, r := range d.refs {
+		if r == checkpoint.NoRow || r == last {
+			continue
+		}
+		last = r
+		zero := true
+		for _, x := range d.table.Value(r) {
+			zero = zero && x == 0
+		}
+		if zero {
+			d.table.Delete(r)
+		}
+	}
+	d.refs = d.refs[:0]
+}
+
+// dropPrefix removes every value whose key starts with prefix. groupHash is the hash of the group a key belongs to.
+func (d *distinctSet) dropPrefix(prefix []byte, groupHash func(key []byte) uint64) error {
+	for full := true; full; {
+		d.keys.Reset()
+		err := d.table.Scan(prefix, func(key, _ []byte) bool {
+			start := len(d.keys.Buf)
+			d.keys.Buf = append(d.keys.Buf, key...)
+			d.keys.Ends = append(d.keys.Ends, int32(len(d.keys.Buf)))
+			d.keys.Hashes = append(d.keys.Hashes, subHash(groupHash(key), d.keys.Buf[start:]))
+			return d.keys.Len() < scanPass
+		})
+		if err != nil {
+			return err
+		}
+		full = d.keys.Len() == scanPass
+		d.refs = resize(d.refs, d.keys.Len())
+		if err := d.table.Probe(&d.keys, d.refs); err != nil {
+			return err
+		}
+		for _, r := range d.refs {
+			if r != checkpoint.NoRow {
+				d.table.Delete(r)
+			}
+		}
+	}
+	return nil
+}
