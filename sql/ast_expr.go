@@ -133,6 +133,12 @@ type (
 		X, Pattern, Escape Expr // Escape is nil when absent
 		Similar, Not       bool
 	}
+	// TimeDiff is (L - R) unit [TO unit], the interval between two times.
+	TimeDiff struct {
+		Place
+		L, R Expr
+		Type types.Type
+	}
 	// Case is CASE [X] WHEN .. THEN .. [ELSE Else] END. X and Else may be nil.
 	Case struct {
 		Place
@@ -276,6 +282,7 @@ func (*Is) expr()          {}
 func (*Between) expr()     {}
 func (*In) expr()          {}
 func (*Like) expr()        {}
+func (*TimeDiff) expr()    {}
 func (*Case) expr()        {}
 func (*Item) expr()        {}
 func (*FieldAccess) expr() {}

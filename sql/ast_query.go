@@ -1,5 +1,7 @@
 package sql
 
+import "github.com/streamsql/streamsql/sql/diag"
+
 // Query is a SELECT, a set operation, VALUES, or WITH around one.
 type Query interface {
 	Node
@@ -160,7 +162,7 @@ type (
 	}
 	// Join is L kind JOIN R. On and Using are both absent for CROSS, COMMA and NATURAL joins, else exactly one is set.
 	Join struct {
-		Place // of the join words or the comma
+		Place   // of the join words or the comma
 		Kind    JoinKind
 		Natural bool
 		L, R    TableRef
@@ -174,12 +176,12 @@ type (
 		Partition   []Expr
 		Order       []OrderItem
 		Measures    []Measure
-		AllRows     bool // ALL ROWS PER MATCH
-		RowsPerSet  bool // ONE ROW or ALL ROWS PER MATCH was written
-		AfterMatch  string
+		AllRows     bool   // ALL ROWS PER MATCH
+		RowsSet     bool   // ONE ROW or ALL ROWS PER MATCH was written
+		AfterMatch  string // PAST LAST ROW, TO NEXT ROW, TO, TO FIRST, TO LAST; "" when absent
 		SkipTo      *Name
 		Pattern     string
-		PatternPos  Place
+		PatternPos  diag.Pos
 		Within      *Interval
 		Subsets     []Subset
 		Definitions []Definition

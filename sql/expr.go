@@ -1,0 +1,557 @@
+package sql
+
+import (
+	"fmt"
+
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// expr parses one expression.
+func (p *parser) expr() Expr { return p.skeletonOf(false) }
+
+// arithExpr parses an expression without AND, comparisons and predicates, as frame bounds need it.
+func (p *parser) arithExpr() Expr { return p.skeletonOf(true) }
+
+func (p *parser) skeletonOf(arith bool) Expr {
+	outer := p.sk
+	p.sk = &skeleton{}
+	p.walk(arith)
+	e := p.sk.tree()
+	p.sk = outer
+	return e
+}
+
+func (p *parser) exprList() (l []Expr) {
+	p.list(func() { l = append(l, p.expr()) })
+	return l
+}
+
+// walk emits one expression into the skeleton: a flat sequence of operands and operators, whose structure TiDB decides.
+// With arith it ends before the first operator that is not arithmetic.
+func (p *parser) walk(arith bool) {
+	defer p.enter()()
+	for {
+		p.operand(arith)
+		if !arith {
+			p.predicates()
+		}
+		if !p.infix(arith) {
+			return
+		}
+		if p.operators++; p.operators > maxOperators {
+			p.failHint(p.pos(), "split the statement; a long OR of equalities can be an IN list", "more than %d operators in one statement", maxOperators)
+		}
+	}
+}
+
+// operand emits prefix operators and a primary.
+func (p *parser) operand(arith bool) {
+	depth := p.depth
+	for {
+		t := p.cur()
+		if !t.op("-") && !t.op("+") && (arith || !t.is("NOT")) {
+			break
+		}
+		p.enter()
+		op := t.text
+		if t.kind == tokIdent {
+			op = t.up
+		}
+		p.sk.prefix(op, t.pos)
+		p.i++
+	}
+	start := len(p.sk.text)
+	p.primary()
+	p.access(start)
+	p.depth = depth
+}
+
+// infix emits an infix operator and reports whether there was one.
+func (p *parser) infix(arith bool) bool {
+	t := p.cur()
+	if t.kind == tokOp {
+		switch t.text {
+		case "+", "-", "*", "/", "%", "||":
+		case "=", "<>", "<", ">", "<=", ">=":
+			if arith {
+				return false
+			}
+		default:
+			return false
+		}
+		p.i++
+		p.sk.infix(t.text, t.pos)
+		return true
+	}
+	if arith {
+		return false
+	}
+	switch {
+	case t.is("OR"), t.is("AND"):
+		p.i++
+		p.sk.infix(t.up, t.pos)
+		return true
+	case p.accept("IS", "DISTINCT", "FROM"):
+		p.sk.infix("IS DISTINCT FROM", t.pos)
+		return true
+	case p.accept("IS", "NOT", "DISTINCT", "FROM"):
+		p.sk.infix("IS NOT DISTINCT FROM", t.pos)
+		return true
+	}
+	return false
+}
+
+// predicates emits what follows an operand: LIKE, BETWEEN, IN, ANY and the IS family.
+func (p *parser) predicates() {
+	seen := ""
+	for {
+		t := p.cur()
+		not := t.is("NOT")
+		word := t
+		if not {
+			word = p.peek(1)
+		}
+		switch {
+		case word.is("BETWEEN"), word.is("IN"), word.is("LIKE"), word.is("SIMILAR"), p.atQuantified():
+			if seen != "" {
+				p.failHint(t.pos, "put the first predicate in parentheses", "%s directly after %s", p.describe(word), seen)
+			}
+			if seen = word.up; seen == "" {
+				seen = "ANY or ALL"
+			}
+			if not {
+				p.i++
+			}
+			p.predicate(t.pos, not)
+		case t.is("IS") && !p.peek(1).is("DISTINCT") && !(p.peek(1).is("NOT") && p.peek(2).is("DISTINCT")):
+			p.i++
+			p.isPredicate(t.pos)
+		default:
+			return
+		}
+	}
+}
+
+// atQuantified reports a comparison with ANY, SOME or ALL.
+func (p *parser) atQuantified() bool {
+	t, n := p.cur(), p.peek(1)
+	if t.kind != tokOp || infixText[t.text] == "" || !p.peek(2).op("(") {
+		return false
+	}
+	switch t.text {
+	case "=", "<>", "<", ">", "<=", ">=":
+		return n.is("ANY") || n.is("SOME") || n.is("ALL")
+	}
+	return false
+}
+
+func (p *parser) predicate(pos diag.Pos, not bool) {
+	t := p.cur()
+	p.i++
+	switch {
+	case t.is("BETWEEN"):
+		n := p.sk.predicate(pos, not)
+		sym := p.acceptAny("SYMMETRIC", "ASYMMETRIC") == "SYMMETRIC"
+		p.walk(true)
+		p.want("AND")
+		p.sk.emit(",")
+		p.walk(true)
+		p.sk.closePredicate(n, func(a []Expr) Expr {
+			return &Between{Place: Place{a[0].Position()}, X: a[0], Lo: a[1], Hi: a[2], Not: not, Symmetric: sym}
+		})
+	case t.is("IN"):
+		p.inPredicate(pos, not)
+	case t.is("LIKE"), t.is("SIMILAR"):
+		if t.is("SIMILAR") {
+			p.want("TO")
+		}
+		n := p.sk.predicate(pos, not)
+		p.walk(true)
+		if p.accept("ESCAPE") {
+			p.sk.emit(",")
+			p.walk(true)
+		}
+		p.sk.closePredicate(n, func(a []Expr) Expr {
+			l := &Like{Place: Place{a[0].Position()}, X: a[0], Pattern: a[1], Similar: t.is("SIMILAR"), Not: not}
+			if len(a) == 3 {
+				l.Escape = a[2]
+			}
+			return l
+		})
+	default:
+		p.quantified(t)
+	}
+}
+
+func (p *parser) inPredicate(pos diag.Pos, not bool) {
+	if !p.cur().op("(") {
+		p.failTok("'(' after IN")
+	}
+	n := p.sk.predicate(pos, not)
+	if p.parenQuery(p.i) {
+		p.i++
+		q := p.queryExpr()
+		p.wantOp(")")
+		p.sk.closePredicate(n, func(a []Expr) Expr {
+			return &In{Place: Place{a[0].Position()}, X: a[0], Query: q, Not: not}
+		})
+		return
+	}
+	p.i++
+	p.args(")", func() { p.walk(false) })
+	if p.toks[p.i-1].op("(") {
+		p.failHint(p.pos(), "an empty list is never true; write FALSE", "expected an expression in the IN list, found ')'")
+	}
+	p.wantOp(")")
+	p.sk.closePredicate(n, func(a []Expr) Expr {
+		return &In{Place: Place{a[0].Position()}, X: a[0], List: a[1:], Not: not}
+	})
+}
+
+func (p *parser) quantified(op *token) {
+	all := p.cur().is("ALL")
+	p.i++
+	if !p.parenQuery(p.i) {
+		p.failHint(p.peek(1).pos, "write x IN (1, 2) for = ANY (1, 2)", "expected a subquery after %s", p.toks[p.i-1].up)
+	}
+	p.i++
+	q := p.queryExpr()
+	p.wantOp(")")
+	n := p.sk.predicate(op.pos, false)
+	p.sk.closePredicate(n, func(a []Expr) Expr {
+		return &Quantified{Place: Place{a[0].Position()}, X: a[0], Op: op.text, OpPos: op.pos, All: all, Query: q}
+	})
+}
+
+func (p *parser) isPredicate(pos diag.Pos) {
+	not := p.accept("NOT")
+	what := p.acceptAny("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON")
+	switch {
+	case what == "JSON":
+		if kind := p.acceptAny("VALUE", "OBJECT", "ARRAY", "SCALAR"); kind != "" {
+			what += " " + kind
+		}
+	case what == "":
+		p.failTok("NULL, TRUE, FALSE, UNKNOWN, JSON or DISTINCT FROM after IS")
+	}
+	p.sk.is(pos, func(a []Expr) Expr {
+		return &Is{Place: Place{a[0].Position()}, X: a[0], What: what, Not: not}
+	})
+}
+
+// args emits a comma list up to closer; the list may be empty.
+func (p *parser) args(closer string, f func()) {
+	if p.cur().op(closer) {
+		return
+	}
+	p.list(func() {
+		if p.toks[p.i-1].op(",") {
+			p.sk.emit(",")
+		}
+		f()
+	})
+}
+
+// access emits [index] and .field behind the primary that starts at start.
+func (p *parser) access(start int) {
+	type step struct {
+		field Name // zero for an index
+		pos   diag.Pos
+	}
+	var steps []step
+	n := -1
+	for {
+		t := p.cur()
+		field := t.op(".") && p.peek(1).name()
+		if !field && !t.op("[") {
+			break
+		}
+		if n < 0 {
+			n = p.sk.wrap(start, false)
+		}
+		if len(steps) >= maxDepth {
+			p.fail(t.pos, "more than %d accesses in a row", maxDepth)
+		}
+		p.i++
+		if field {
+			f := p.ident("a field name")
+			steps = append(steps, step{f, f.Pos})
+			continue
+		}
+		steps = append(steps, step{pos: t.pos})
+		p.sk.emit(",")
+		p.walk(false)
+		p.wantOp("]")
+	}
+	if n < 0 {
+		return
+	}
+	p.sk.close(n, func(a []Expr) Expr {
+		x, rest := a[0], a[1:]
+		for _, s := range steps {
+			at := Place{x.Position()}
+			if s.field.Text != "" {
+				x = &FieldAccess{Place: at, X: x, Name: s.field}
+				continue
+			}
+			x, rest = &Item{Place: at, X: x, Index: rest[0]}, rest[1:]
+		}
+		return x
+	})
+}
+
+// primary emits one operand without prefix operators and accesses.
+func (p *parser) primary() {
+	t := p.cur()
+	switch t.kind {
+	case tokInt, tokDecimal, tokApprox, tokString, tokUnicode, tokHex:
+		p.sk.leaf(p.literal())
+	case tokIdent:
+		if !p.wordPrimary(t) {
+			p.nameOrCall(t)
+		}
+	case tokQuoted:
+		p.nameOrCall(t)
+	default:
+		if !t.op("(") {
+			p.failTok("an expression")
+		}
+		p.parenthesised(t)
+	}
+}
+
+func (p *parser) literal() *Literal {
+	t := p.cur()
+	l := &Literal{Place: Place{t.pos}, Text: t.text}
+	p.i++
+	switch t.kind {
+	case tokInt:
+		l.Kind = LitInteger
+	case tokDecimal:
+		l.Kind = LitDecimal
+	case tokApprox:
+		l.Kind = LitApprox
+	case tokUnicode:
+		l.Text = p.unescape(t)
+	case tokHex:
+		l.Kind = LitBinary
+		for _, c := range []byte(t.text) {
+			if !isDigit(c) && !('a' <= c|0x20 && c|0x20 <= 'f') {
+				p.fail(t.pos, "%q is not a hexadecimal digit", rune(c))
+			}
+		}
+		if len(t.text)%2 != 0 {
+			p.fail(t.pos, "binary literal has an odd number of hexadecimal digits")
+		}
+	}
+	return l
+}
+
+// nameOrCall emits a column or a function call.
+func (p *parser) nameOrCall(t *token) {
+	if p.peek(1).op("(") && t.kind == tokIdent {
+		if reserved[t.up] && !reservedFunctions[t.up] {
+			p.failHint(t.pos, "quote it as "+QuoteIdent(t.text), "%s is a reserved word and no function", t.up)
+		}
+		p.i++
+		p.call(Path{{t.text, t.pos}}, t.up)
+		return
+	}
+	if !p.isName(t) {
+		if hint := p.hintFor(t); hint != "" {
+			p.failTok("an expression")
+		}
+		p.failHint(t.pos, "to use it as a name, quote it as "+QuoteIdent(t.text), "expected an expression, found the reserved word %s", t.up)
+	}
+	path := p.path("a name")
+	if p.cur().op("(") {
+		p.call(path, "")
+		return
+	}
+	p.sk.leaf(&Ident{Place{t.pos}, path})
+}
+
+// parenthesised emits (expr), (a, b), (query) or (a - b) DAY TO SECOND.
+func (p *parser) parenthesised(t *token) {
+	if p.parenQuery(p.i) {
+		p.i++
+		q := p.queryExpr()
+		p.wantOp(")")
+		p.sk.leaf(&Subquery{Place{t.pos}, q})
+		return
+	}
+	start := len(p.sk.text)
+	p.i++
+	p.sk.emit("(")
+	elems := 0
+	p.list(func() {
+		if elems++; elems > 1 {
+			p.sk.emit(",")
+		}
+		p.walk(false)
+	})
+	p.wantOp(")")
+	switch {
+	case elems > 1:
+		n := p.sk.wrap(start, true)
+		p.sk.close(n, func(a []Expr) Expr { return &RowExpr{Place{t.pos}, a} })
+	case p.cur().kind == tokIdent && reserved[p.cur().up] && timeUnits[p.cur().up] != "":
+		n := p.sk.wrap(start, true)
+		typ := p.intervalType(p.intervalRange())
+		p.sk.close(n, func(a []Expr) Expr {
+			b, ok := a[0].(*Binary)
+			if !ok || b.Op != "-" {
+				p.failHint(t.pos, "write (a - b) "+typ.Unit, "an interval of two times must be a difference in parentheses")
+			}
+			return &TimeDiff{Place: Place{t.pos}, L: b.L, R: b.R, Type: typ}
+		})
+	default:
+		p.sk.emit(")")
+	}
+}
+
+// wordPrimary emits operands that start with a keyword and reports whether t is one.
+func (p *parser) wordPrimary(t *token) bool {
+	n := p.peek(1)
+	switch t.up {
+	case "TRUE", "FALSE", "UNKNOWN", "NULL":
+		p.i++
+		kind := LitBool
+		if t.up == "NULL" {
+			kind = LitNull
+		}
+		p.sk.leaf(&Literal{Place{t.pos}, kind, t.up})
+		return true
+	case "INTERVAL":
+		p.sk.leaf(p.interval())
+		return true
+	case "DATE", "TIME", "TIMESTAMP":
+		if n.kind == tokString {
+			p.i += 2
+			kind := map[string]LitKind{"DATE": LitDate, "TIME": LitTime, "TIMESTAMP": LitTimestamp}[t.up]
+			p.sk.leaf(&Literal{Place{t.pos}, kind, n.text})
+			return true
+		}
+	case "TIMESTAMP_LTZ":
+		if n.kind == tokString {
+			p.failHint(t.pos, "write CAST("+QuoteString(n.text)+" AS TIMESTAMP_LTZ(3))", "TIMESTAMP_LTZ has no literal")
+		}
+	case "CASE":
+		p.caseExpr(t)
+		return true
+	case "EXISTS":
+		if !n.op("(") || !p.parenQuery(p.i+1) {
+			p.failHint(n.pos, "write EXISTS (SELECT ..)", "expected a subquery after EXISTS")
+		}
+		p.i += 2
+		q := p.queryExpr()
+		p.wantOp(")")
+		p.sk.leaf(&Exists{Place{t.pos}, q})
+		return true
+	case "CAST", "TRY_CAST", "SAFE_CAST":
+		if n.op("(") {
+			p.cast(t)
+			return true
+		}
+	case "ARRAY", "MAP", "ROW", "MULTISET":
+		return p.constructor(t, n)
+	}
+	if niladic[t.up] {
+		if n.op("(") {
+			p.failHint(n.pos, "remove the parentheses", "%s takes no parentheses", t.up)
+		}
+		p.i++
+		p.sk.leaf(&Call{Place: Place{t.pos}, Name: Path{{t.text, t.pos}}, Niladic: true})
+		return true
+	}
+	return false
+}
+
+func (p *parser) cast(t *token) {
+	if t.up == "SAFE_CAST" {
+		p.failHint(t.pos, "write TRY_CAST", "SAFE_CAST does not exist in Flink SQL")
+	}
+	p.i += 2
+	n := p.sk.open(t.pos)
+	p.walk(false)
+	p.want("AS")
+	c := &Cast{Place: Place{t.pos}, Try: t.up == "TRY_CAST", TypePos: p.pos()}
+	c.Type = p.dataType()
+	if p.cur().is("NOT") || p.cur().is("NULL") {
+		p.failHint(p.pos(), "remove it; the result is nullable when the operand is", "nullability in a CAST type")
+	}
+	p.wantOp(")")
+	p.sk.close(n, func(a []Expr) Expr { c.X = a[0]; return c })
+}
+
+// constructor emits ARRAY[..], MAP[..] or ROW(..) and reports whether t starts one.
+func (p *parser) constructor(t, n *token) bool {
+	closer := "]"
+	switch {
+	case n.op("[") && t.up != "ROW":
+	case n.op("(") && t.up == "ROW":
+		closer = ")"
+	case n.op("(") && t.up != "MAP" && p.parenQuery(p.i+1):
+		p.refuse(t.pos, t.up+" of a subquery", "aggregate with ARRAY_AGG or COLLECT in the subquery")
+	default:
+		return false
+	}
+	if t.up == "MULTISET" {
+		p.refuse(t.pos, "MULTISET[..]", "use ARRAY[..], or the aggregate COLLECT")
+	}
+	p.i += 2
+	m := p.sk.open(t.pos)
+	p.args(closer, func() { p.walk(false) })
+	p.wantOp(closer)
+	at := Place{t.pos}
+	p.sk.close(m, func(a []Expr) Expr {
+		switch t.up {
+		case "ARRAY":
+			return &ArrayExpr{at, a}
+		case "ROW":
+			return &RowExpr{at, a}
+		}
+		if len(a)%2 != 0 {
+			p.fail(t.pos, "MAP needs pairs of key and value, found %d elements", len(a))
+		}
+		x := &MapExpr{Place: at}
+		for i := 0; i < len(a); i += 2 {
+			x.Keys, x.Values = append(x.Keys, a[i]), append(x.Values, a[i+1])
+		}
+		return x
+	})
+	return true
+}
+
+func (p *parser) caseExpr(t *token) {
+	defer p.enter()()
+	p.i++
+	n := p.sk.open(t.pos)
+	p.sk.emit("CASE ")
+	if !p.cur().is("WHEN") {
+		p.walk(false)
+	}
+	if !p.cur().is("WHEN") {
+		p.failTok("WHEN")
+	}
+	for p.accept("WHEN") {
+		p.sk.emit(" WHEN ")
+		p.walk(false)
+		p.want("THEN")
+		p.sk.emit(" THEN ")
+		p.walk(false)
+	}
+	if p.accept("ELSE") {
+		p.sk.emit(" ELSE ")
+		p.walk(false)
+	}
+	if !p.accept("END") {
+		p.failHint(p.pos(), fmt.Sprintf("the CASE at %s ends with END", t.pos), "expected WHEN, ELSE or END, found %s", p.describe(p.cur()))
+	}
+	p.sk.emit(" END")
+	p.sk.close(n, func(a []Expr) Expr {
+		c := a[0].(*Case)
+		c.Pos = t.pos
+		return c
+	})
+}
