@@ -115,7 +115,6 @@ func (b *Broker) prepare() (err error) {
 			return err
 		}
 	}
-	var voters []string
 	for id := 1; id <= b.opts.nodes; id++ {
 		n := &node{id: id, dir: filepath.Join(b.dir, fmt.Sprintf("n%d", id))}
 		for _, port := range []*int{&n.internal, &n.client, &n.controller} {
@@ -123,15 +122,13 @@ func (b *Broker) prepare() (err error) {
 				return err
 			}
 		}
-		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", id, n.controller))
 		b.nodes = append(b.nodes, n)
 	}
 	for _, n := range b.nodes {
 		if err := os.Mkdir(n.dir, 0o755); err != nil {
 			return err
 		}
-		props := b.opts.properties(n, strings.Join(voters, ","), b.certs)
-		if err := os.WriteFile(n.properties(), []byte(props), 0o644); err != nil {
+		if err := b.configure(n); err != nil {
 			return err
 		}
 		args := append([]string{"kafka.tools.StorageTool", "format", "-t", clusterID, "-c", n.properties()}, b.opts.format...)
@@ -143,6 +140,26 @@ func (b *Broker) prepare() (err error) {
 		}
 	}
 	return nil
+}
+
+// configure writes server.properties of a node.
+func (b *Broker) configure(n *node) error {
+	var voters []string
+	for _, v := range b.nodes {
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", v.id, v.controller))
+	}
+	return os.WriteFile(n.properties(), []byte(b.opts.properties(n, strings.Join(voters, ","), b.certs)), 0o644)
+}
+
+// SetConfig changes a line of every node's server.properties; a node follows when it is next started.
+func (b *Broker) SetConfig(t testing.TB, key, value string) {
+	t.Helper()
+	b.opts.config[key] = value
+	for _, n := range b.nodes {
+		if err := b.configure(n); err != nil {
+			t.Fatalf("harness: %v", err)
+		}
+	}
 }
 
 func (n *node) properties() string { return filepath.Join(n.dir, "server.properties") }
