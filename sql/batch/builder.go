@@ -174,6 +174,9 @@ func (c *ColBuilder) AppendFrom(v *Vec, r int) {
 	}
 }
 
+// Pop drops the last value appended. A decoder uses it when a message names a column twice and the last one counts.
+func (c *ColBuilder) Pop() { c.truncate(c.n - 1) }
+
 func (c *ColBuilder) mark() {
 	if c.valid != nil {
 		if w := c.n >> 6; w == len(c.valid) {
