@@ -120,7 +120,7 @@ type Source interface {
 	// Splits lists the current splits. It is polled for new ones every DiscoveryInterval when that is positive.
 	Splits(ctx context.Context) ([]checkpoint.Split, error)
 	// Open makes a reader of the given splits; Next nil means the table's configured start. It is called once per
-	// subtask, with all splits of that subtask.
+	// subtask, with all splits of that subtask; with none when they follow by Add.
 	Open(ctx context.Context, splits []checkpoint.Position) (Reader, error)
 	// DiscoveryInterval in milliseconds, 0 = never.
 	DiscoveryInterval() int64
@@ -135,7 +135,8 @@ type Reader interface {
 	// ONE split to out and returns that split positioned after them. Zero rows with a nil error are allowed. At the end
 	// of a split it returns Done with the split's final position; io.EOF when every split is exhausted.
 	Next(ctx context.Context, out *batch.Builder) (Progress, error)
-	// Add gives the reader a newly discovered split.
+	// Add gives the reader a split that was discovered after the job's first start: with a nil position it is read from
+	// its beginning, whatever the table's configured start (a later row of it would be lost otherwise).
 	Add(ctx context.Context, p checkpoint.Position) error
 	Close() error
 }
@@ -146,6 +147,7 @@ type Progress struct {
 	Position []byte // where to resume Split after the rows of this call; nil when unchanged
 	Done     bool   // Split has no more rows, ever
 	Records  int    // external records consumed, skipped ones included
+	Skipped  int    // of these, records left out by the table's policy for bad records
 	Bytes    int64
 	Lag      int64 // records behind the end of the split, -1 when unknown
 }

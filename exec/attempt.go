@@ -1,0 +1,405 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// attempt is one run of the job's tasks, from restore to the first failure or the end.
+type attempt struct {
+	job    *Job
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   <-chan struct{}
+
+	sinks   []*openSink
+	sources map[checkpoint.OperatorID]connectors.Source
+	tasks   []*task
+
+	events  chan checkpoint.Event
+	failed  chan error // the first failure
+	commits chan checkpoint.Commit
+	notices notices
+
+	opened sync.WaitGroup // tasks that have not opened their operators yet
+	ready  chan struct{}  // closed when all have
+	wg     sync.WaitGroup // every goroutine
+	live   sync.WaitGroup // tasks
+
+	last    maxInt64 // id of the checkpoint after which no rows follow, 0 = none
+	mu      sync.Mutex
+	givenUp map[checkpoint.ID]bool
+}
+
+// openSink is a sink with its committer, nil when it commits nothing.
+type openSink struct {
+	id        checkpoint.SinkID
+	node      *Node
+	spec      connectors.SinkSpec
+	sink      connectors.Sink
+	committer checkpoint.Committer
+}
+
+// runAttempt restores, runs the tasks, and cleans up whatever happened.
+func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.StopMode, err error) {
+	ctx, cancel := context.WithCancel(parent)
+	at := &attempt{job: j, ctx: ctx, cancel: cancel, done: ctx.Done(), sources: map[checkpoint.OperatorID]connectors.Source{},
+		events: make(chan checkpoint.Event, 64), failed: make(chan error, 1), commits: make(chan checkpoint.Commit, 1),
+		notices: make(notices, 1), ready: make(chan struct{}), givenUp: map[checkpoint.ID]bool{}}
+	defer func() {
+		if p := recover(); p != nil {
+			err = j.panicked(p)
+		}
+		at.close()
+		if parent.Err() != nil && err != nil {
+			err = parent.Err()
+		}
+	}()
+	j.setState(Restoring, nil)
+	f, err := base.read(ctx, j.o.Store, j.o.Lineage)
+	if err != nil {
+		return 0, err
+	}
+	j.mu.Lock()
+	j.lineage = base.lineage
+	j.mu.Unlock()
+	if f.cp != nil && f.cp.Fingerprint != j.g.Fingerprint {
+		return 0, changedError(f.cp)
+	}
+	if err := at.openSinks(ctx, base.lineage); err != nil {
+		return 0, err
+	}
+	cp, err := at.restore(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	if cp != nil && cp.Final {
+		return checkpoint.StopDrain, nil // drained before: committing was all there was to do
+	}
+	if err := at.build(ctx, cp, base.lineage); err != nil {
+		return 0, err
+	}
+	at.start()
+	return at.coordinate(ctx, cp, base.lineage)
+}
+
+func (j *Job) panicked(p any) error {
+	j.o.Log.Error("the job panicked", "panic", p, "stack", string(debug.Stack()))
+	return diag.New(diag.Internal, diag.Pos{}, "panic: %v", p).WithHint("this is a bug in streamsql; the log has the stack")
+}
+
+func changedError(cp *checkpoint.Checkpoint) error {
+	return diag.New(diag.Config, diag.Pos{}, "checkpoint %d belongs to another plan", cp.ID).
+		WithDetail("its operators, keys or state differ from those of this statement, so its state cannot be used").
+		WithHint("run the statement it was made by, or start without it: --restore none")
+}
+
+// coordinate runs the loop and ends the tasks in order when it ended well.
+func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, lineage string) (checkpoint.StopMode, error) {
+	j := at.job
+	cfg := checkpoint.CoordinatorConfig{
+		Interval: j.o.Checkpoints.Interval, Timeout: j.o.Checkpoints.Timeout, MinPause: j.o.Checkpoints.MinPause,
+		MaxConcurrent: j.o.Checkpoints.MaxConcurrent, TolerableFailed: j.o.Checkpoints.TolerableFailed,
+		Lineage: lineage, Fingerprint: j.g.Fingerprint, Fence: j.o.Owner.Fence(), NextID: j.o.Store.NextID(),
+		Parallelism: map[checkpoint.OperatorID]int{},
+	}
+	for _, n := range j.g.Nodes {
+		cfg.Parallelism[n.ID] = n.Parallelism
+		for i := range n.Parallelism {
+			id := checkpoint.SubtaskID{Operator: n.ID, Index: i}
+			cfg.Subtasks = append(cfg.Subtasks, id)
+			if n.Source != nil {
+				cfg.Sources = append(cfg.Sources, id)
+			}
+		}
+	}
+	l := &loop{at: at, job: j, coord: checkpoint.NewCoordinator(cfg, cp, true, j.o.Now()),
+		started: map[checkpoint.ID]time.Time{}, published: map[checkpoint.ID][]checkpoint.Snapshot{}}
+	select {
+	case <-at.ready:
+	case err := <-at.failed:
+		return 0, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	j.mu.Lock()
+	if cp != nil {
+		j.last.Restored = cp.ID
+	}
+	for _, w := range j.waiting {
+		w.id = 0 // what they waited for went down with the last attempt
+	}
+	j.mu.Unlock()
+	j.setState(Running, nil)
+	mode, err := l.run(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range at.tasks {
+		t.box.put(command{kind: cmdExit})
+	}
+	at.live.Wait()
+	select {
+	case err := <-at.failed:
+		// Everything is durable and committed: what fails now is only a connection being closed.
+		j.o.Log.Warn("a task failed after the final checkpoint was committed", "err", err)
+	default:
+	}
+	return mode, nil
+}
+
+// openSinks opens sinks and committers, and asks each sink to refuse what cannot work.
+func (at *attempt) openSinks(ctx context.Context, lineage string) error {
+	for _, n := range at.job.g.Nodes {
+		if n.Sink == nil {
+			continue
+		}
+		s := &openSink{id: n.Sink.Spec.ID, node: n, spec: n.Sink.Spec}
+		s.spec.Job, s.spec.Embedded, s.spec.Parallel = at.info(lineage), at.job.o.Embedded, n.Parallelism
+		var err error
+		if s.sink, err = n.Sink.Connector.NewSink(ctx, s.spec); err != nil {
+			return at.nodeError(n, err)
+		}
+		at.sinks = append(at.sinks, s)
+		if err := s.sink.Preflight(ctx); err != nil {
+			return at.nodeError(n, err)
+		}
+		if s.committer, err = s.sink.Committer(ctx); err != nil {
+			return at.nodeError(n, err)
+		}
+	}
+	return nil
+}
+
+func (at *attempt) nodeError(n *Node, err error) error {
+	return (&member{node: n, id: checkpoint.SubtaskID{Operator: n.ID}}).wrap(err)
+}
+
+// info is what connectors are told about the job.
+func (at *attempt) info(lineage string) connectors.JobInfo {
+	o := &at.job.o
+	return connectors.JobInfo{
+		Name: o.Name, ID: o.ID, Lineage: lineage, Fence: o.Owner.Fence(),
+		CheckpointInterval: o.Checkpoints.Interval.Milliseconds(), CheckpointTimeout: o.Checkpoints.Timeout.Milliseconds(),
+		MinPause: o.Checkpoints.MinPause.Milliseconds(), MaxConcurrentCheckpoints: o.Checkpoints.MaxConcurrent, Log: o.Log,
+	}
+}
+
+func (at *attempt) committer(id checkpoint.SinkID) (checkpoint.Committer, error) {
+	for _, s := range at.sinks {
+		if s.id == id && s.committer != nil {
+			return s.committer, nil
+		}
+	}
+	return nil, diag.New(diag.Conflict, diag.Pos{}, "the checkpoint lists uncommitted output of sink %q, which this job does not write", id).
+		WithHint("start the job that wrote it once more, so that it commits; or give this job another state directory")
+}
+
+// start runs a goroutine per task and the job's own.
+func (at *attempt) start() {
+	at.opened.Add(len(at.tasks))
+	at.live.Add(len(at.tasks))
+	for _, t := range at.tasks {
+		at.spawn(func() error {
+			defer at.live.Done()
+			return t.run(at.ctx)
+		})
+		at.spawn(func() error { return t.finish(at.ctx) })
+	}
+	at.spawn(func() error { return at.commitLoop(at.ctx) })
+	at.spawn(func() error { return at.noticeLoop(at.ctx) })
+	for _, n := range at.job.g.Nodes {
+		if src := at.sources[n.ID]; src != nil && src.DiscoveryInterval() > 0 {
+			at.spawn(func() error { return at.discover(at.ctx, n, src) })
+		}
+	}
+	at.spawn(func() error {
+		opened := make(chan struct{})
+		go func() { at.opened.Wait(); close(opened) }()
+		select {
+		case <-opened:
+			close(at.ready)
+		case <-at.done:
+			// Tasks that failed before they opened never will: release the goroutine that waits for them.
+			<-opened
+		}
+		return nil
+	})
+}
+
+// spawn runs f on a goroutine of the attempt. Its failure, or panic, ends the attempt.
+func (at *attempt) spawn(f func() error) {
+	at.wg.Add(1)
+	go func() {
+		defer at.wg.Done()
+		defer func() {
+			if p := recover(); p != nil {
+				at.fail(at.job.panicked(p))
+			}
+		}()
+		if err := f(); err != nil && !errors.Is(err, errStopping) {
+			at.fail(err)
+		}
+	}()
+}
+
+// fail records the first failure. Later ones are usually its consequences and go to the log.
+func (at *attempt) fail(err error) {
+	if at.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return
+	}
+	select {
+	case at.failed <- err:
+	default:
+		at.job.o.Log.Debug("another failure of the same attempt", "err", err)
+	}
+}
+
+// send passes an event to the loop.
+func (at *attempt) send(e checkpoint.Event) {
+	select {
+	case at.events <- e:
+	case <-at.done:
+	}
+}
+
+func (at *attempt) exhausted(id checkpoint.SubtaskID) {
+	at.send(checkpoint.TaskFinished{Subtask: id, Now: at.job.o.Now()})
+}
+
+func (at *attempt) nowMs() int64 { return at.job.o.Now().UnixMilli() }
+
+func (at *attempt) waitOpened() error {
+	select {
+	case <-at.ready:
+		return nil
+	case <-at.done:
+		return errStopping
+	}
+}
+
+// isLast tells whether no rows follow barrier id.
+func (at *attempt) isLast(id checkpoint.ID) bool {
+	last := at.last.v.Load()
+	return last != 0 && int64(id) >= last
+}
+
+// abandon marks checkpoint id as given up: tasks that meet its barrier later only pass it on.
+func (at *attempt) abandon(id checkpoint.ID) {
+	at.mu.Lock()
+	at.givenUp[id] = true
+	at.mu.Unlock()
+}
+
+func (at *attempt) abandoned(id checkpoint.ID) bool {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	return at.givenUp[id]
+}
+
+// forget drops marks that no barrier can meet any more: id is complete, so every earlier barrier was answered.
+func (at *attempt) forget(id checkpoint.ID) {
+	at.mu.Lock()
+	for k := range at.givenUp {
+		if k < id {
+			delete(at.givenUp, k)
+		}
+	}
+	at.mu.Unlock()
+}
+
+// slowCancel is after how long tasks that do not end are named in the log.
+const slowCancel = 30 * time.Second
+
+// close ends everything and waits for it.
+func (at *attempt) close() {
+	at.cancel()
+	ended := make(chan struct{})
+	go func() { at.wg.Wait(); close(ended) }()
+	for waiting := true; waiting; {
+		select {
+		case <-ended:
+			waiting = false
+		case <-time.After(slowCancel):
+			at.job.o.Log.Warn("still waiting for tasks to end: a connector does not return", "job", at.job.o.Name)
+		}
+	}
+	for _, s := range at.sinks {
+		if s.committer != nil {
+			at.logClose(s.node, s.committer.Close())
+		}
+		at.logClose(s.node, s.sink.Close())
+	}
+	for _, n := range at.job.g.Nodes {
+		if src := at.sources[n.ID]; src != nil {
+			at.logClose(n, src.Close())
+		}
+	}
+}
+
+// logClose notes a failed close: nothing that a checkpoint lists depends on it.
+func (at *attempt) logClose(n *Node, err error) {
+	if err != nil {
+		at.job.o.Log.Warn("closing failed", "node", n.Name, "err", err)
+	}
+}
+
+// discover looks for new splits of a source and hands them to its subtasks.
+func (at *attempt) discover(ctx context.Context, n *Node, src connectors.Source) error {
+	known := map[checkpoint.Split]bool{}
+	var tasks []*task
+	for _, t := range at.tasks {
+		if t.head.node == n {
+			tasks = append(tasks, t)
+			for _, sp := range t.source.splits {
+				known[sp.name] = true
+			}
+		}
+	}
+	next := len(known)
+	every := time.NewTicker(time.Duration(src.DiscoveryInterval()) * time.Millisecond)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+		case <-at.done:
+			return errStopping
+		}
+		splits, err := src.Splits(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				at.job.o.Log.Warn("looking for new splits failed", "node", n.Name, "err", err)
+			}
+			continue
+		}
+		for _, sp := range splits {
+			if !known[sp] {
+				known[sp] = true
+				at.job.o.Log.Info("new split", "node", n.Name, "split", sp)
+				tasks[next%len(tasks)].box.put(command{kind: cmdAddSplit, split: checkpoint.Position{Split: sp}})
+				next++
+			}
+		}
+	}
+}
+
+// restoredOf are the snapshots of an operator in cp, by old subtask index.
+func restoredOf(cp *checkpoint.Checkpoint, id checkpoint.OperatorID) restored {
+	if cp == nil {
+		return restored{}
+	}
+	r := restored{snapshots: make([]checkpoint.Snapshot, cp.Parallelism[id])}
+	for _, s := range cp.Subtasks {
+		if s.Subtask.Operator == id && s.Subtask.Index < len(r.snapshots) {
+			r.snapshots[s.Subtask.Index] = s
+		}
+	}
+	return r
+}

@@ -1,0 +1,76 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// TaskError is the failure of a subtask: where it happened, and in Err what. Its diag fields are those of Err, so that
+// class, place, detail and hint survive.
+type TaskError struct {
+	Subtask checkpoint.SubtaskID
+	Node    string           // Node.Name
+	Split   checkpoint.Split // the split whose rows were being processed, when the task reads one
+	Err     error
+}
+
+// Error is "node (subtask 0): cause".
+func (e *TaskError) Error() string { return e.where() + ": " + e.Err.Error() }
+
+func (e *TaskError) where() string {
+	if e.Split != "" {
+		return fmt.Sprintf("%s (subtask %d, split %s)", e.Node, e.Subtask.Index, e.Split)
+	}
+	return fmt.Sprintf("%s (subtask %d)", e.Node, e.Subtask.Index)
+}
+
+// Unwrap returns the cause.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// As presents the failure as the one error type users read: place first, then the cause with its detail and hint.
+func (e *TaskError) As(target any) bool {
+	p, ok := target.(**diag.Error)
+	if !ok {
+		return false
+	}
+	out := &diag.Error{Code: diag.Internal, Message: e.where(), Err: e.Err}
+	var cause *diag.Error
+	if errors.As(e.Err, &cause) {
+		out.Code, out.Pos, out.Detail, out.Hint = cause.Code, cause.Pos, cause.Detail, cause.Hint
+	}
+	*p = out
+	return true
+}
+
+// wrap attributes err to this member unless a member further down the chain did.
+func (m *member) wrap(err error) error {
+	var te *TaskError
+	if err == nil || errors.Is(err, errStopping) || errors.As(err, &te) {
+		return err
+	}
+	return &TaskError{Subtask: m.id, Node: m.node.Name, Err: err}
+}
+
+// recovered turns a panic into an error of the task. The stack goes to the log, not to the user.
+func (t *task) recovered(p any) error {
+	stack := debug.Stack()
+	t.at.job.o.Log.Error("a task panicked", "node", t.head.node.Name, "subtask", t.head.id.Index, "panic", p,
+		"stack", string(stack))
+	return &TaskError{Subtask: t.head.id, Node: t.head.node.Name, Err: (&diag.Error{
+		Code: diag.Internal, Message: fmt.Sprintf("panic: %v", p),
+	}).WithHint("this is a bug in streamsql; the log has the stack")}
+}
+
+// retryable tells whether running the job again can help: not when the statement, the configuration or a record is at
+// fault, nor when an outcome is lost, another owner took over, or the program itself is wrong.
+func retryable(err error) bool {
+	var e *diag.Error
+	if !errors.As(err, &e) {
+		return true
+	}
+	return e.Code == diag.External || e.Code == diag.Internal
+}

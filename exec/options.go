@@ -1,0 +1,130 @@
+package exec
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/streamsql/streamsql/checkpoint"
+)
+
+// Mode is execution.checkpointing.mode.
+type Mode uint8
+
+// The modes.
+const (
+	ExactlyOnce Mode = iota // gates align barriers: a snapshot never mixes two checkpoints
+	AtLeastOnce             // gates count barriers without blocking: a restore may repeat rows
+)
+
+// String is Flink's value of execution.checkpointing.mode.
+func (m Mode) String() string { return [...]string{"EXACTLY_ONCE", "AT_LEAST_ONCE"}[m] }
+
+// CheckpointConfig are Flink's execution.checkpointing.* keys.
+type CheckpointConfig struct {
+	Interval        time.Duration // .interval; 0 = only on request, at Stop and at the end of bounded input
+	Timeout         time.Duration // .timeout; 0 = 10 min
+	MinPause        time.Duration // .min-pause, from the end of one to the start of the next
+	MaxConcurrent   int           // .max-concurrent-checkpoints; 0 = 1
+	TolerableFailed int           // .tolerable-failed-checkpoints: consecutive failures the job survives
+	Mode            Mode          // .mode
+}
+
+// RestoreMode says where a job starts.
+type RestoreMode uint8
+
+// The modes.
+const (
+	RestoreLatest RestoreMode = iota // the newest usable checkpoint of the job's directory; a fresh start when none
+	RestoreNone                      // a fresh start with a new lineage
+	RestorePath                      // Restore.From
+)
+
+// Restore says where a job starts.
+type Restore struct {
+	Mode RestoreMode
+	From *checkpoint.Checkpoint // RestorePath: a savepoint read by the caller
+}
+
+// JobOptions are what a job is run with. The zero value of every field but Name is usable: an ephemeral job without
+// durable state, which restarts nothing.
+type JobOptions struct {
+	Name    string // pipeline.name
+	ID      string // stable within the state directory; "" = Name
+	Lineage string // of a fresh start; "" = made up. A restored job keeps its checkpoint's
+	// Owner holds the job's state directory; its fencing number goes into every manifest. Nil keeps state and
+	// checkpoints in memory, so that they survive a restart within Run only.
+	Owner *checkpoint.Owner
+	// Store keeps the checkpoints, by default in Owner's directory.
+	Store checkpoint.Store
+	// Memory bounds the resident keyed state of the job; nil = a quarter of the machine's memory.
+	Memory  *checkpoint.MemoryBudget
+	Restore Restore
+	// Checkpoints, Restart: Flink's keys.
+	Checkpoints CheckpointConfig
+	Restart     RestartStrategy
+	// StateTTL is table.exec.state.ttl; operators that honour it take it in TableOptions.
+	StateTTL time.Duration
+	// Linger is how long a partly filled batch may wait at an exchange; 0 = 5 ms.
+	Linger time.Duration
+	// Embedded is the address of the embedded broker for tables without bootstrap servers.
+	Embedded string
+	Log      *slog.Logger
+	// Now is the clock of timers, idleness and timeouts; nil = a wall clock that never steps back.
+	Now func() time.Time
+	// OnState is called at every change of the job's state, from the job's goroutine; nil = nobody listens.
+	OnState func(State, error)
+
+	// poison makes exchanges overwrite returned batches, so that tests see whoever kept one.
+	poison    bool
+	ownerMade bool
+}
+
+// StopOptions are how Stop ends a job.
+type StopOptions struct {
+	// Drain ends event time before the final checkpoint: sources emit the maximum watermark, all event-time timers
+	// fire, and the checkpoint is marked Final, so that a restore has nothing to do but commit. Without it the job can
+	// go on from the final checkpoint later.
+	Drain bool
+}
+
+func (o *JobOptions) defaults() error {
+	if o.ID == "" {
+		o.ID = o.Name
+	}
+	if o.Checkpoints.Timeout == 0 {
+		o.Checkpoints.Timeout = 10 * time.Minute
+	}
+	if o.Checkpoints.MaxConcurrent == 0 {
+		o.Checkpoints.MaxConcurrent = 1
+	}
+	if o.Linger == 0 {
+		o.Linger = 5 * time.Millisecond
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = steadyClock()
+	}
+	if o.Owner == nil {
+		o.Owner = checkpoint.OwnMemory()
+		o.ownerMade = true
+	}
+	if o.Memory == nil {
+		o.Memory = checkpoint.NewMemoryBudget(0)
+	}
+	if o.Store == nil {
+		store, err := checkpoint.OpenStore(o.Owner, checkpoint.StoreOptions{Log: o.Log})
+		if err != nil {
+			return err
+		}
+		o.Store = store
+	}
+	return nil
+}
+
+// steadyClock is the wall clock, except that it does not step back: a processing-time timer must not fire twice.
+func steadyClock() func() time.Time {
+	var last maxInt64
+	return func() time.Time { return time.Unix(0, last.raise(time.Now().UnixNano())) }
+}

@@ -1,0 +1,151 @@
+package exec
+
+import (
+	"sort"
+	"time"
+
+	"github.com/streamsql/streamsql/checkpoint"
+)
+
+// Names of counters that Status adds up over the job.
+const (
+	CounterLate    = "late-dropped"    // rows that came after their window was closed
+	CounterSkipped = "skipped-records" // records left out by the table's policy for bad records
+)
+
+// The runtime's own counters.
+const (
+	counterIn        = "rows-in"
+	counterOut       = "rows-out"
+	counterWatermark = "watermark"
+)
+
+// Status is a job at a moment. Counts are since Run began, restarts included: rows that a restart repeated count twice.
+type Status struct {
+	Name, Lineage string
+	State         State
+	Err           error // why it failed, or the cause of the last restart
+	Started       time.Time
+	Restarts      int
+	Nodes         []NodeStatus  // in the graph's order
+	Splits        []SplitStatus // by node, split
+	Checkpoint    CheckpointStatus
+	LateDropped   int64
+	Skipped       int64
+}
+
+// NodeStatus is an operator, its subtasks added up.
+type NodeStatus struct {
+	ID              checkpoint.OperatorID
+	Name            string
+	Parallelism     int
+	RowsIn, RowsOut int64
+	Watermark       Watermark // the lowest of its subtasks
+	Counters        map[string]int64
+}
+
+// SplitStatus is a split of a source.
+type SplitStatus struct {
+	Node           checkpoint.OperatorID
+	Split          checkpoint.Split
+	Records, Bytes int64
+	Lag            int64 // records behind the end, -1 when unknown
+	Watermark      Watermark
+	Idle           bool
+}
+
+// CheckpointStatus are the job's checkpoints.
+type CheckpointStatus struct {
+	Last      checkpoint.ID // newest durable one, 0 = none
+	At        time.Time     // when it became durable
+	Duration  time.Duration // of it, from injection to durable
+	Bytes     int64         // of it: state files and small state
+	Committed checkpoint.ID // newest one whose output is committed
+	Completed int
+	GivenUp   int    // expired, declined, failed or subsumed
+	Cause     string // of the last one given up
+	Restored  checkpoint.ID
+	Pending   int // committables of the newest checkpoint not yet confirmed
+}
+
+type splitKey struct {
+	op    checkpoint.OperatorID
+	split checkpoint.Split
+}
+
+// splitMeter finds or makes the figures of a split.
+func (j *Job) splitMeter(op checkpoint.OperatorID, sp checkpoint.Split) *splitMeter {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	m := j.meters[splitKey{op, sp}]
+	if m == nil {
+		m = &splitMeter{}
+		m.lag.Set(-1)
+		j.meters[splitKey{op, sp}] = m
+	}
+	return m
+}
+
+// Status is the job now.
+func (j *Job) Status() Status {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := Status{Name: j.o.Name, Lineage: j.lineage, State: j.state, Err: j.err, Started: j.started,
+		Restarts: j.restarts, Checkpoint: j.last}
+	if s.Err == nil {
+		s.Err = j.cause
+	}
+	for k, m := range j.meters {
+		s.Splits = append(s.Splits, SplitStatus{Node: k.op, Split: k.split, Records: m.records.Load(),
+			Bytes: m.bytes.Load(), Lag: m.lag.Load(), Watermark: Watermark(m.watermark.Load()), Idle: m.idle.Load() != 0})
+	}
+	sort.Slice(s.Splits, func(a, b int) bool {
+		x, y := s.Splits[a], s.Splits[b]
+		if x.Node != y.Node {
+			return x.Node < y.Node
+		}
+		return lessSplit(x.Split, y.Split)
+	})
+	byOp := j.counters.byOperator()
+	for _, n := range j.g.Nodes {
+		ns := NodeStatus{ID: n.ID, Name: n.Name, Parallelism: n.Parallelism, Watermark: NoWatermark,
+			Counters: map[string]int64{}}
+		for name, values := range byOp[n.ID] {
+			sum, low := int64(0), int64(MaxWatermark)
+			for _, v := range values {
+				sum += v
+				low = min(low, v)
+			}
+			switch name {
+			case counterIn:
+				ns.RowsIn = sum
+			case counterOut:
+				ns.RowsOut = sum
+			case counterWatermark:
+				ns.Watermark = Watermark(low)
+			default:
+				ns.Counters[name] = sum
+			}
+		}
+		s.LateDropped += ns.Counters[CounterLate]
+		s.Skipped += ns.Counters[CounterSkipped]
+		s.Nodes = append(s.Nodes, ns)
+	}
+	return s
+}
+
+// byOperator are the values of all counters: operator, name, one value per subtask.
+func (r *registry) byOperator() map[checkpoint.OperatorID]map[string][]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[checkpoint.OperatorID]map[string][]int64{}
+	for k, c := range r.m {
+		m := out[k.id.Operator]
+		if m == nil {
+			m = map[string][]int64{}
+			out[k.id.Operator] = m
+		}
+		m[k.name] = append(m[k.name], c.Load())
+	}
+	return out
+}

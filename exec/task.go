@@ -1,0 +1,294 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/streamsql/streamsql/checkpoint"
+)
+
+// task is the goroutine that runs a chain of subtasks. It is fed by a gate or reads a source.
+type task struct {
+	at     *attempt
+	head   *member
+	all    []*member // head and everything chained behind it
+	timers []*member // those with processing-time timers
+	sinks  []*member
+	box    *mailbox
+	acks   chan *cut // to the goroutine that finishes snapshots
+
+	queue  chan message // gate tasks
+	gate   *gate
+	source *sourceReader // source tasks
+	exited bool
+	quiet  bool // the last barrier passed: no timer may produce rows any more
+}
+
+// run is the task's life. The attempt waits for it.
+func (t *task) run(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = t.recovered(p)
+		}
+		for _, m := range t.all {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	if err := t.open(); err != nil {
+		return err
+	}
+	t.at.opened.Done()
+	if t.source != nil {
+		return t.source.run(ctx)
+	}
+	return t.runGate()
+}
+
+func (t *task) open() error {
+	for _, m := range t.all {
+		if m.op == nil {
+			continue
+		}
+		s := &subtask{m: m, at: t.at, counters: &t.at.job.counters,
+			log: t.at.job.o.Log.With("node", m.node.Name, "subtask", m.id.Index)}
+		if err := m.op.Open(s); err != nil {
+			return m.wrap(err)
+		}
+		if p, ok := m.op.(ProcessingTimer); ok {
+			m.timer = p
+			t.timers = append(t.timers, m)
+		}
+		// Event time goes on where the checkpoint left it: a row that was late then must not become early now.
+		if w := m.restore.watermark(); w > NoWatermark {
+			m.wm.Set(int64(w))
+			if m == t.head {
+				t.gate.out = w
+			}
+			if err := m.op.OnWatermark(w, &m.out); err != nil {
+				return m.wrap(err)
+			}
+		}
+	}
+	return nil
+}
+
+// close releases the member's operator and state. Errors count only where they can mean lost output: never here, as
+// nothing that a checkpoint lists depends on Close.
+func (m *member) close() error {
+	if m.op != nil {
+		if err := m.op.Close(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.ErrClosedPipe) {
+			return m.wrap(err)
+		}
+	}
+	if m.state != nil {
+		return m.wrap(m.state.Close())
+	}
+	return nil
+}
+
+// runGate feeds the chain from its input queue until every channel ended or the job says exit.
+func (t *task) runGate() error {
+	for !t.exited {
+		if err := t.housekeeping(); err != nil {
+			return err
+		}
+		m, ok := t.gate.replayed()
+		if !ok {
+			select {
+			case m = <-t.queue:
+			default:
+				// The task would wait: what it buffers must not wait with it.
+				if err := t.head.flush(); err != nil {
+					return err
+				}
+				var err error
+				if m, ok, err = t.wait(); err != nil {
+					return err
+				}
+				if !ok {
+					continue
+				}
+			}
+		}
+		if err := t.handle(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait blocks for a message, a command or a timer; ok tells whether it was a message.
+func (t *task) wait() (m message, ok bool, err error) {
+	var tick <-chan time.Time
+	if d, ok := t.nextTimer(); ok {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		tick = timer.C
+	}
+	select {
+	case m = <-t.queue:
+		return m, true, nil
+	case <-t.box.signal:
+		return m, false, t.commands()
+	case <-tick:
+		return m, false, nil
+	case <-t.at.done:
+		return m, false, errStopping
+	}
+}
+
+// housekeeping runs due timers and commands between messages. It is cheap when there are none.
+func (t *task) housekeeping() error {
+	select {
+	case <-t.at.done:
+		return errStopping
+	case <-t.box.signal:
+		if err := t.commands(); err != nil {
+			return err
+		}
+	default:
+	}
+	if len(t.timers) > 0 && !t.quiet {
+		return t.fireTimers()
+	}
+	return nil
+}
+
+// maxTimerWait bounds a sleep for a timer, so that a clock set by a test, or stepped, is noticed.
+const maxTimerWait = 50 * time.Millisecond
+
+// nextTimer is how long to sleep until the next processing-time timer is worth a look.
+func (t *task) nextTimer() (time.Duration, bool) {
+	if t.quiet {
+		return 0, false
+	}
+	var first int64
+	found := false
+	for _, m := range t.timers {
+		if at, ok := m.timer.NextTimer(); ok && (!found || at < first) {
+			first, found = at, true
+		}
+	}
+	if !found {
+		return 0, false
+	}
+	d := time.Duration(first-t.at.nowMs()) * time.Millisecond
+	return max(0, min(d, maxTimerWait)), true
+}
+
+func (t *task) fireTimers() error {
+	now := t.at.nowMs()
+	for _, m := range t.timers {
+		if at, ok := m.timer.NextTimer(); ok && at <= now {
+			if err := m.timer.OnTimer(now, &m.out); err != nil {
+				return m.wrap(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *task) commands() error {
+	for _, c := range t.box.take() {
+		switch c.kind {
+		case cmdCommitted:
+			for _, m := range t.sinks {
+				if err := m.sink.writer.Committed(t.at.ctx, c.id); err != nil {
+					return m.wrap(err)
+				}
+			}
+		case cmdExit:
+			t.exited = true
+		default:
+			if t.source != nil {
+				if err := t.source.command(c); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (t *task) handle(m message) error {
+	for _, e := range t.gate.accept(m) {
+		var err error
+		switch e.kind {
+		case msgRows:
+			err = t.head.process(e.port, &e.rows.Batch)
+			e.rows.release()
+		case msgWatermark:
+			err = t.head.watermark(e.watermark)
+		case msgStatus:
+			err = t.head.status(e.idle)
+		case msgBarrier:
+			err = t.barrier(e.barrier)
+		case msgEnd:
+			err = t.head.end()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// barrier takes the chain's part of a checkpoint, unless it was given up meanwhile.
+func (t *task) barrier(b checkpoint.Barrier) error {
+	t.quiet = t.quiet || t.at.isLast(b.ID)
+	if t.at.abandoned(b.ID) {
+		t.decline(b.ID)
+		return t.head.barrier(b, nil)
+	}
+	c := &cut{id: b.ID}
+	if err := t.head.barrier(b, c); err != nil {
+		return err
+	}
+	return t.submit(c)
+}
+
+// decline answers a barrier that came after its checkpoint was given up.
+func (t *task) decline(id checkpoint.ID) {
+	for _, m := range t.all {
+		t.at.send(checkpoint.Declined{ID: id, Subtask: m.id, NotReady: true, Reason: "given up before the barrier came",
+			Now: t.at.job.o.Now()})
+	}
+}
+
+// submit hands a cut to the task's finisher, which acknowledges its snapshots in checkpoint order.
+func (t *task) submit(c *cut) error {
+	select {
+	case t.acks <- c:
+		return nil
+	case <-t.at.done:
+		return errStopping
+	}
+}
+
+// finish completes cuts off the task's goroutine: only the synchronous part of a snapshot stops the rows.
+func (t *task) finish(ctx context.Context) error {
+	for {
+		select {
+		case c := <-t.acks:
+			for _, p := range c.parts {
+				if p.notReady {
+					t.at.send(checkpoint.Declined{ID: c.id, Subtask: p.snapshot.Subtask, NotReady: true,
+						Reason: checkpoint.ErrSealing.Error(), Committables: p.snapshot.Committables, Now: t.at.job.o.Now()})
+					continue
+				}
+				if p.finish != nil {
+					files, err := p.finish(ctx)
+					if err != nil {
+						return &TaskError{Subtask: p.snapshot.Subtask, Node: t.head.node.Name, Err: err}
+					}
+					p.snapshot.Files = files
+				}
+				t.at.send(checkpoint.Acked{ID: c.id, Snapshot: p.snapshot, Now: t.at.job.o.Now()})
+			}
+		case <-t.at.done:
+			return errStopping
+		}
+	}
+}

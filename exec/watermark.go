@@ -1,0 +1,192 @@
+package exec
+
+import (
+	"math/big"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// watermarker evaluates a table's WATERMARK FOR expression.
+type watermarker struct {
+	spec *WatermarkSpec
+	prog evaluator
+	last int64 // ms of the last periodic emission
+}
+
+// millis converts the stored value of a timestamp column to milliseconds, rounding down.
+func millis(v *batch.Vec, r int) int64 {
+	r = v.Idx(r)
+	if v.Type.Phys() == types.PhysI128 {
+		return nanosToMillis(v.I128[r])
+	}
+	us := v.I64[r]
+	ms := us / 1000
+	if us%1000 < 0 {
+		ms--
+	}
+	return ms
+}
+
+// nanosToMillis divides by a million, rounding down. Timestamps of the years 1 to 9999 need more than 64 bits of
+// nanoseconds but not of milliseconds.
+func nanosToMillis(v types.Int128) int64 {
+	return new(big.Int).Div(v.Big(), big.NewInt(1_000_000)).Int64()
+}
+
+// pushMarked emits b and keeps the split's watermark. A row goes out before the watermark it causes; with on-event
+// emission a batch is cut before a row that an earlier row of it made late, so that the row finds the watermark in
+// force that it would find if rows came one by one.
+func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
+	cols, err := s.marks.prog.Eval(b)
+	if err != nil {
+		return err
+	}
+	wm := cols[0]
+	n := b.Len()
+	if !s.marks.onEvent() {
+		for i := 0; i < n; i++ {
+			if r := b.Row(i); !wm.IsNull(r) {
+				sp.wm = max(sp.wm, Watermark(millis(wm, r)))
+			}
+		}
+		sp.meter.watermark.Set(int64(sp.wm))
+		return s.m.out.Emit(b)
+	}
+	rowtime := b.Cols[s.marks.spec.Column]
+	part := *b
+	sel := allRows(b)
+	start := 0
+	pending := s.combined(sp, sp.wm)
+	for i, r := range sel {
+		if i > start && pending > s.emitted && !rowtime.IsNull(int(r)) && Watermark(millis(rowtime, int(r))) <= pending {
+			part.Sel = sel[start:i]
+			if err := s.emitPart(&part, sp); err != nil {
+				return err
+			}
+			start = i
+		}
+		if !wm.IsNull(int(r)) {
+			if w := Watermark(millis(wm, int(r))); w > sp.wm {
+				sp.wm = w
+				pending = s.combined(sp, w)
+			}
+		}
+	}
+	part.Sel = sel[start:]
+	return s.emitPart(&part, sp)
+}
+
+func (s *sourceReader) emitPart(b *batch.Batch, sp *split) error {
+	if err := s.m.out.Emit(b); err != nil {
+		return err
+	}
+	sp.meter.watermark.Set(int64(sp.wm))
+	return s.advance()
+}
+
+func allRows(b *batch.Batch) []int32 {
+	if b.Sel != nil {
+		return b.Sel
+	}
+	sel := make([]int32, b.N)
+	for i := range sel {
+		sel[i] = int32(i)
+	}
+	return sel
+}
+
+func (w *watermarker) onEvent() bool { return w.spec.OnEvent || w.spec.Interval <= 0 }
+
+// periodic emits the watermark when its interval passed, and finds idle splits.
+func (s *sourceReader) periodic() error {
+	now := s.t.at.nowMs()
+	spec := s.marks.spec
+	if spec.IdleAfter > 0 {
+		changed := false
+		for _, sp := range s.splits {
+			if !sp.idle && !sp.done && now-sp.lastRow >= spec.IdleAfter {
+				sp.idle, changed = true, true
+				sp.meter.idle.Set(1)
+			}
+		}
+		if changed {
+			return s.advance()
+		}
+	}
+	if s.marks.onEvent() || now-s.marks.last < spec.Interval {
+		return nil
+	}
+	s.marks.last = now
+	return s.advance()
+}
+
+// combined is the source's watermark if split sp's were w: the minimum over splits that are neither idle nor done, the
+// maximum of all when every split is idle.
+func (s *sourceReader) combined(sp *split, w Watermark) Watermark {
+	low, high, active := MaxWatermark, NoWatermark, false
+	for _, o := range s.splits {
+		ow := o.wm
+		if o == sp {
+			ow = w
+		}
+		if o.done && o != sp {
+			continue
+		}
+		high = max(high, ow)
+		if !o.idle {
+			active = true
+			low = min(low, ow)
+		}
+	}
+	if !active {
+		return high
+	}
+	return low
+}
+
+// advance emits the source's watermark and its status as they are now.
+func (s *sourceReader) advance() error {
+	if s.exhausted {
+		return nil
+	}
+	if s.marks != nil {
+		if w := s.combined(nil, 0); w > s.emitted {
+			if err := s.emit(w); err != nil {
+				return err
+			}
+		}
+	}
+	idle := true
+	for _, sp := range s.splits {
+		if !sp.idle && !sp.done {
+			idle = false
+		}
+	}
+	return s.setIdle(idle)
+}
+
+// setIdle passes on a change of status. A source subtask without unfinished splits is idle until it gets one: it must
+// not hold back the others' event time.
+func (s *sourceReader) setIdle(idle bool) error {
+	if idle == s.idle {
+		return nil
+	}
+	s.idle = idle
+	return s.m.status(idle)
+}
+
+// emit passes on a watermark that is later than all before.
+func (s *sourceReader) emit(w Watermark) error {
+	if w <= s.emitted {
+		return nil
+	}
+	s.emitted = w
+	return s.m.watermark(w)
+}
+
+func unknownSplit(sp checkpoint.Split) error {
+	return diag.New(diag.Internal, diag.Pos{}, "the connector returned rows of split %q, which it was not given", sp)
+}
