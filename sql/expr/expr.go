@@ -3,7 +3,6 @@ package expr
 import (
 	"time"
 
-	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -64,13 +63,8 @@ type Session struct {
 	// Now is the start of the query for CURRENT_TIMESTAMP in bounded mode; the zero time means "per batch", Flink's
 	// rule for streaming.
 	Now time.Time
-}
 
-// Program evaluates expressions over batches. It owns the result vectors: they are valid until the next Eval.
-type Program struct {
-	kernels []kernel
-	out     []*batch.Vec
-	scratch
+	clock *clock // of the Program being compiled
 }
 
 // RowError is an error of one row during evaluation. Row is the physical row of the batch.

@@ -38,8 +38,12 @@ type Bound struct {
 	Type types.Type
 	// Strict says that a NULL argument makes the result NULL; Eval then never sees such a row.
 	Strict bool
-	// Volatile functions give different results for equal arguments (RAND, UUID, NOW): never folded.
+	// Volatile functions give different results for equal arguments (RAND, UUID): never folded, never merged.
 	Volatile bool
+	// Dynamic functions give one result per batch (CURRENT_TIMESTAMP: Session.Instant): never folded, but merged.
+	Dynamic bool
+	// Rewrite, if set, stands for the call; the other fields are ignored.
+	Rewrite Expr
 	// NewEval makes an evaluator for one Program; it may keep caches (compiled patterns).
 	NewEval func(s Session) Eval
 }

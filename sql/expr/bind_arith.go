@@ -1,0 +1,197 @@
+package expr
+
+import (
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// NewBinary is l op r for + - * / % || = <> < <= > >= AND OR, "IS DISTINCT FROM" and "IS NOT DISTINCT FROM", with date and
+// interval arithmetic under + - *. Operands are coerced and the result typed by Flink's rules; a divisor that is a
+// constant zero is an error here.
+func NewBinary(op string, l, r Expr) (Expr, error) {
+	switch op {
+	case "AND", "OR":
+		return newLogic(op, l, r)
+	case "=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM":
+		return newComparison(op, l, r)
+	case "||":
+		return newConcat(l, r)
+	case "+", "-", "*", "/", "%":
+		return newArith(op, l, r)
+	}
+	return nil, diag.New(diag.Unsupported, diag.Pos{}, "operator %s is not supported", op)
+}
+
+// NewUnary is op x for "-", "+" and NOT.
+func NewUnary(op string, x Expr) (Expr, error) {
+	t := x.Type()
+	switch op {
+	case "NOT":
+		x, err := boolOperand(op, x)
+		if err != nil {
+			return nil, err
+		}
+		return &Unary{Op: op, X: x, T: types.BoolType.WithNull(x.Type().Nullable)}, nil
+	case "-", "+":
+		if t.Kind == types.Null {
+			return &Literal{Value: types.NullDatum, T: types.IntType}, nil
+		}
+		if !t.IsNumeric() && !t.IsInterval() {
+			return nil, diag.New(diag.Semantic, diag.Pos{}, "operator %s cannot be applied to %s", op, t.WithNull(true)).
+				WithHint("it takes numbers and intervals")
+		}
+		if op == "+" {
+			return x, nil
+		}
+		return &Unary{Op: op, X: x, T: t}, nil
+	}
+	return nil, diag.New(diag.Unsupported, diag.Pos{}, "operator %s is not supported", op)
+}
+
+// typeNulls gives untyped NULL operands the type of the other side, or INT when both are NULL.
+func typeNulls(l, r Expr, both types.Type) (Expr, Expr) {
+	lt, rt := l.Type(), r.Type()
+	switch {
+	case lt.Kind == types.Null && rt.Kind == types.Null:
+		return convert(l, both), convert(r, both)
+	case lt.Kind == types.Null:
+		return convert(l, rt), r
+	case rt.Kind == types.Null:
+		return l, convert(r, lt)
+	}
+	return l, r
+}
+
+func newArith(op string, l, r Expr) (Expr, error) {
+	l, r = typeNulls(l, r, types.IntType)
+	lt, rt := l.Type(), r.Type()
+	if !lt.IsNumeric() || !rt.IsNumeric() {
+		return newTemporal(op, l, r)
+	}
+	if op == "/" || op == "%" {
+		if err := checkDivisor(r); err != nil {
+			return nil, err
+		}
+	}
+	t := arithType(op, lt, rt).WithNull(lt.Nullable || rt.Nullable)
+	if t.Kind == types.Double || t.Kind == types.Float {
+		l, r = convert(l, t), convert(r, t)
+	}
+	return &Binary{Op: op, L: l, R: r, T: t}, nil
+}
+
+// checkDivisor refuses a constant divisor of zero.
+func checkDivisor(r Expr) error {
+	if !IsConstant(r) {
+		return nil
+	}
+	folded, err := Fold(r, Session{})
+	if err != nil {
+		return err
+	}
+	l, ok := folded.(*Literal)
+	if !ok || l.Value.IsNull || l.Value.I64 != 0 || l.Value.Hi != 0 || l.Value.F64 != 0 {
+		return nil
+	}
+	return diag.New(diag.Semantic, diag.Pos{}, "division by zero").WithDetail("the divisor %s is the constant 0", r)
+}
+
+func arithType(op string, a, b types.Type) types.Type {
+	switch {
+	case a.Kind == types.Double || b.Kind == types.Double:
+		return types.DoubleType
+	case a.Kind == types.Float || b.Kind == types.Float:
+		return mergeNumeric(a, b)
+	case a.IsInteger() && b.IsInteger():
+		if op == "%" {
+			return b
+		}
+		return types.Of(max(a.Kind, b.Kind))
+	}
+	return decimalType(op, a, b)
+}
+
+// decimalType is the result of arithmetic on DECIMALs (Flink's LogicalTypeMerging.find…DecimalType).
+func decimalType(op string, a, b types.Type) types.Type {
+	p1, s1 := asDecimal(a)
+	p2, s2 := asDecimal(b)
+	p, s := 0, 0
+	switch op {
+	case "*":
+		p, s = p1+p2+1, s1+s2
+	case "/":
+		s = max(6, s1+p2+1)
+		p = p1 - s1 + s2 + s
+	case "%":
+		if s1 == 0 && s2 == 0 {
+			return b
+		}
+		s = max(s1, s2)
+		p = min(p1-s1, p2-s2) + s
+	default:
+		s = max(s1, s2)
+		p = max(p1-s1, p2-s2) + s + 1
+	}
+	if p > types.MaxDecimalPrecision {
+		s = max(types.MaxDecimalPrecision-(p-s), min(s, 6))
+		p = types.MaxDecimalPrecision
+	}
+	return types.DecimalOf(max(p, 1), s)
+}
+
+// newTemporal is arithmetic with intervals.
+func newTemporal(op string, l, r Expr) (Expr, error) {
+	lt, rt := l.Type(), r.Type()
+	nullable := lt.Nullable || rt.Nullable
+	point := func(t types.Type) bool { return t.IsTimestamp() || t.Kind == types.Date || t.Kind == types.Time }
+	switch {
+	case (op == "+" || op == "-") && point(lt) && rt.IsInterval():
+		return &Binary{Op: op, L: l, R: r, T: lt.WithNull(nullable)}, nil
+	case op == "+" && lt.IsInterval() && point(rt):
+		return &Binary{Op: op, L: r, R: l, T: rt.WithNull(nullable)}, nil
+	case (op == "+" || op == "-") && lt.IsInterval() && rt.Kind == lt.Kind:
+		return &Binary{Op: op, L: l, R: r, T: mergeIntervals(lt, rt).WithNull(nullable)}, nil
+	case op == "*" && lt.IsInterval() && rt.IsNumeric():
+		return newIntervalMul(l, r)
+	case op == "*" && lt.IsNumeric() && rt.IsInterval():
+		return newIntervalMul(r, l)
+	}
+	err := diag.New(diag.Semantic, diag.Pos{}, "operator %s cannot be applied to %s and %s", op,
+		lt.WithNull(true), rt.WithNull(true))
+	switch {
+	case op == "-" && point(lt) && point(rt):
+		err.WithHint("use TIMESTAMPDIFF(unit, %s, %s)", r, l)
+	case lt.IsString() || rt.IsString():
+		err.WithDetail("strings are not converted to numbers silently").
+			WithHint("CAST the string to a number, or use || to join strings")
+	}
+	return nil, err
+}
+
+func newIntervalMul(iv, n Expr) (Expr, error) {
+	t := iv.Type().WithNull(iv.Type().Nullable || n.Type().Nullable)
+	if !n.Type().IsInteger() {
+		// Flink multiplies by the number's long value.
+		n = convert(n, types.BigIntType)
+	}
+	return &Binary{Op: "*", L: iv, R: n, T: t}, nil
+}
+
+func newConcat(l, r Expr) (Expr, error) {
+	l, r = typeNulls(l, r, types.StringType)
+	lt, rt := l.Type(), r.Type()
+	fixed, variable := types.Char, types.Varchar
+	switch {
+	case lt.IsString() && rt.IsString():
+	case lt.IsBytes() && rt.IsBytes():
+		fixed, variable = types.Binary, types.Varbinary
+	default:
+		return nil, diag.New(diag.Semantic, diag.Pos{}, "operator || cannot be applied to %s and %s", lt.WithNull(true),
+			rt.WithNull(true)).WithDetail("it joins strings").WithHint("CAST the other operand to STRING")
+	}
+	t := types.Lengthed(variable, min(lt.Precision+rt.Precision, types.MaxLength))
+	if lt.Kind == fixed && rt.Kind == fixed {
+		t.Kind = fixed
+	}
+	return &Binary{Op: "||", L: l, R: r, T: t.WithNull(lt.Nullable || rt.Nullable)}, nil
+}

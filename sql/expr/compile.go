@@ -1,0 +1,212 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// compiler turns expressions into nodes, one per distinct expression.
+type compiler struct {
+	session Session
+	nodes   map[string]*node
+}
+
+func (c *compiler) node(e Expr) (*node, error) {
+	key, mergeable := "", !hasVolatile(e)
+	if mergeable {
+		key = fingerprint(e)
+		if n := c.nodes[key]; n != nil {
+			n.shared = true
+			return n, nil
+		}
+	}
+	n := &node{expr: e}
+	n.out.Type = e.Type()
+	if err := c.build(n, e); err != nil {
+		return nil, err
+	}
+	for _, k := range n.kids {
+		n.lazy = n.lazy || k.lazy
+	}
+	if mergeable {
+		c.nodes[key] = n
+	}
+	return n, nil
+}
+
+// kids compiles the operands of n.
+func (c *compiler) kids(n *node, es ...Expr) error {
+	for _, e := range es {
+		k, err := c.node(e)
+		if err != nil {
+			return err
+		}
+		n.kids = append(n.kids, k)
+	}
+	return nil
+}
+
+func (c *compiler) build(n *node, e Expr) error {
+	switch e := e.(type) {
+	case *Column:
+		n.run = func(c *evalCtx, n *node, _ []int32) { n.vec = c.b.Cols[e.Index] }
+		return nil
+	case *Literal:
+		n.vec = batch.NewConst(e.T, e.Value)
+		n.run = func(*evalCtx, *node, []int32) {}
+		return nil
+	case *Binary:
+		return c.binary(n, e)
+	case *Unary:
+		return c.unary(n, e)
+	case *Is:
+		n.run = isKernel(e)
+	case *In:
+		n.run, n.lazy = strict(e.Type(), true, inKernel(e)), true
+	case *Like:
+		return c.like(n, e)
+	case *Case:
+		n.run, n.lazy = runCase, true
+	case *Coalesce:
+		n.run, n.lazy = runCoalesce, true
+	case *Cast:
+		return c.cast(n, e)
+	case *Item:
+		n.run, n.lazy = strict(e.T, false, itemKernel(e)), true
+	case *FieldRef:
+		n.run, n.lazy = strict(e.T, false, fieldKernel(e)), true
+	case *Construct:
+		n.run, n.lazy = runConstruct, true
+	case *Call:
+		n.run, n.lazy = callKernel(e, c.session), true
+	default:
+		return diag.New(diag.Internal, diag.Pos{}, "expression %T has no kernel", e)
+	}
+	return c.kids(n, e.Children()...)
+}
+
+// callKernel evaluates a registered function.
+func callKernel(e *Call, s Session) func(*evalCtx, *node, []int32) {
+	eval := e.Bound.NewEval(s)
+	var args []*batch.Vec
+	var rowMem []int32
+	return func(c *evalCtx, n *node, sel []int32) {
+		args = args[:0]
+		allConst := len(n.kids) > 0 && !e.Bound.Volatile && !e.Bound.Dynamic
+		for _, k := range n.kids {
+			v := k.eval(c, sel)
+			args = append(args, v)
+			allConst = allConst && v.Const && len(k.errs) == 0
+		}
+		count, rows := c.n, c.rows(sel)
+		first := int32(0)
+		if len(rows) > 0 {
+			first = rows[0]
+		}
+		if allConst {
+			count = 1
+			rows = c.ident[:min(1, len(rows))]
+		}
+		out := n.begin(count)
+		if e.Bound.Strict {
+			n.andValid(args, count)
+			if n.out.Valid != nil {
+				rowMem = validRows(rowMem[:0], out, rows)
+				rows = rowMem
+			}
+		}
+		eval(args, rows, count, out, func(row int32, err *diag.Error) {
+			n.fail(int(row), count, err)
+			if allConst {
+				n.errs[len(n.errs)-1].row = first
+			}
+		})
+		out.Const = allConst
+		if allConst && c.n == 0 && out.Valid == nil && len(rows) == 0 {
+			n.setNull(0, 1)
+		}
+		n.inherit(n.kids)
+	}
+}
+
+// validRows appends the rows that are not NULL in v.
+func validRows(dst []int32, v *batch.Vec, rows []int32) []int32 {
+	for _, r := range rows {
+		if v.Valid[r>>6]&(1<<(r&63)) != 0 {
+			dst = append(dst, r)
+		}
+	}
+	return dst
+}
+
+func hasVolatile(e Expr) bool {
+	found := false
+	Walk(e, func(x Expr) bool {
+		if c, ok := x.(*Call); ok && c.Bound.Volatile {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// fingerprint is a text that is equal for equal expressions and only for those.
+func fingerprint(e Expr) string {
+	var sb strings.Builder
+	writeFingerprint(&sb, e)
+	return sb.String()
+}
+
+func writeFingerprint(sb *strings.Builder, e Expr) {
+	switch e := e.(type) {
+	case *Column:
+		fmt.Fprintf(sb, "#%d", e.Index)
+		return
+	case *Literal:
+		fmt.Fprintf(sb, "%s:%q", e.T, types.AppendValue(nil, e.Value, e.T))
+		return
+	case *Binary:
+		fmt.Fprintf(sb, "%s %t %s", e.Op, e.total, e.T)
+	case *Unary:
+		fmt.Fprintf(sb, "u%s %s", e.Op, e.T)
+	case *Is:
+		fmt.Fprintf(sb, "is %s %t", e.What, e.Not)
+	case *In:
+		fmt.Fprintf(sb, "in %t", e.Not)
+		for _, l := range e.List {
+			sb.WriteByte(',')
+			writeFingerprint(sb, l)
+		}
+	case *Like:
+		fmt.Fprintf(sb, "like %t %t", e.Similar, e.Not)
+	case *Case:
+		fmt.Fprintf(sb, "case %s", e.T)
+	case *Coalesce:
+		fmt.Fprintf(sb, "coalesce %s", e.T)
+	case *Cast:
+		fmt.Fprintf(sb, "cast %d %s", e.Mode, e.T)
+	case *Item:
+		sb.WriteString("item")
+	case *FieldRef:
+		fmt.Fprintf(sb, "field %d", e.Field)
+	case *Construct:
+		fmt.Fprintf(sb, "new %s", e.T)
+	case *Call:
+		fmt.Fprintf(sb, "call %p %s %v %v", e.Func, e.Bound.Type, e.Options.Unit, e.Options.Words)
+		if e.Options.Return != nil {
+			sb.WriteString(e.Options.Return.String())
+		}
+	default:
+		fmt.Fprintf(sb, "%T %p", e, e)
+	}
+	sb.WriteByte('(')
+	for _, k := range e.Children() {
+		writeFingerprint(sb, k)
+		sb.WriteByte(';')
+	}
+	sb.WriteByte(')')
+}

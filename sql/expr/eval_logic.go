@@ -1,0 +1,237 @@
+package expr
+
+import (
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Three-valued logic, CASE and COALESCE: the operators that do not need all of their operands.
+
+const (
+	isFalse = iota
+	isTrue
+	isNull
+)
+
+// truth reads row r of a BOOLEAN column.
+func truth(v *batch.Vec, r int32) uint8 {
+	i := int32(v.Idx(int(r)))
+	if v.Valid != nil && v.Valid[i>>6]&(1<<(i&63)) == 0 {
+		return isNull
+	}
+	if v.Bool[i] {
+		return isTrue
+	}
+	return isFalse
+}
+
+// logicKernel is AND and OR. The right operand is evaluated only where the left one does not decide, when it is lazy.
+func logicKernel(op string) func(*evalCtx, *node, []int32) {
+	decided := uint8(isFalse)
+	if op == "OR" {
+		decided = isTrue
+	}
+	var mem []int32
+	return func(c *evalCtx, n *node, sel []int32) {
+		l, r := n.kids[0], n.kids[1]
+		lv := l.eval(c, sel)
+		rsel := sel
+		if r.lazy {
+			mem = undecided(mem[:0], lv, c.rows(sel), decided)
+			rsel = mem
+		}
+		rv := r.eval(c, rsel)
+		out := n.begin(c.n)
+		if lv.Valid == nil && rv.Valid == nil && !lv.Const && !rv.Const {
+			logicFast(out.Bool, lv.Bool, rv.Bool, sel, decided == isFalse)
+		} else {
+			logicNulls(c, n, lv, rv, sel, decided)
+		}
+		n.inherit(n.kids[:1])
+		if len(r.errs) > 0 {
+			if !r.lazy {
+				mem = undecided(mem[:0], lv, c.rows(sel), decided)
+			}
+			n.inheritRows(r, mem)
+		}
+	}
+}
+
+func undecided(dst []int32, v *batch.Vec, rows []int32, decided uint8) []int32 {
+	for _, r := range rows {
+		if truth(v, r) != decided {
+			dst = append(dst, r)
+		}
+	}
+	return dst
+}
+
+func logicFast(out, l, r []bool, sel []int32, and bool) {
+	switch {
+	case sel == nil && and:
+		l, r = l[:len(out)], r[:len(out)]
+		for i := range out {
+			out[i] = l[i] && r[i]
+		}
+	case sel == nil:
+		l, r = l[:len(out)], r[:len(out)]
+		for i := range out {
+			out[i] = l[i] || r[i]
+		}
+	case and:
+		for _, i := range sel {
+			out[i] = l[i] && r[i]
+		}
+	default:
+		for _, i := range sel {
+			out[i] = l[i] || r[i]
+		}
+	}
+}
+
+func logicNulls(c *evalCtx, n *node, lv, rv *batch.Vec, sel []int32, decided uint8) {
+	for _, i := range c.rows(sel) {
+		a := truth(lv, i)
+		if a != decided {
+			// The right side decides, or leaves it at UNKNOWN, or agrees with the left.
+			if b := truth(rv, i); b == decided || a != isNull {
+				a = b
+			}
+		}
+		if a == isNull {
+			n.setNull(int(i), c.n)
+		}
+		n.out.Bool[i] = a == isTrue
+	}
+}
+
+// isKernel is IS [NOT] NULL, TRUE, FALSE.
+func isKernel(e *Is) func(*evalCtx, *node, []int32) {
+	return func(c *evalCtx, n *node, sel []int32) {
+		v := n.kids[0].eval(c, sel)
+		out := n.begin(c.n)
+		for _, r := range c.rows(sel) {
+			var is bool
+			switch e.What {
+			case "NULL":
+				is = v.IsNull(int(r))
+			case "TRUE":
+				is = truth(v, r) == isTrue
+			default:
+				is = truth(v, r) == isFalse
+			}
+			out.Bool[r] = is != e.Not
+		}
+		n.inherit(n.kids)
+	}
+}
+
+// runCase evaluates CASE: each result only for the rows its condition takes.
+func runCase(c *evalCtx, n *node, sel []int32) {
+	out := n.begin(c.n)
+	st := n.branches(c, sel)
+	last := len(n.kids) - 1
+	for i := 0; i < last && len(st.rest) > 0; i += 2 {
+		cond := n.kids[i].eval(c, st.rest)
+		n.inheritRows(n.kids[i], st.rest)
+		st.taken = st.taken[:0]
+		j := 0
+		for _, r := range st.rest {
+			if truth(cond, r) == isTrue {
+				st.taken = append(st.taken, r)
+			} else {
+				st.rest[j] = r
+				j++
+			}
+		}
+		st.rest = st.rest[:j]
+		n.take(c, n.kids[i+1], out, st.taken)
+	}
+	n.take(c, n.kids[last], out, st.rest)
+}
+
+// runCoalesce evaluates each argument for the rows where the ones before are NULL.
+func runCoalesce(c *evalCtx, n *node, sel []int32) {
+	out := n.begin(c.n)
+	st := n.branches(c, sel)
+	for i, k := range n.kids {
+		if len(st.rest) == 0 {
+			return
+		}
+		if i == len(n.kids)-1 {
+			n.take(c, k, out, st.rest)
+			return
+		}
+		v := k.eval(c, st.rest)
+		n.inheritRows(k, st.rest)
+		st.taken = st.taken[:0]
+		j := 0
+		for _, r := range st.rest {
+			if v.IsNull(int(r)) {
+				st.rest[j] = r
+				j++
+			} else {
+				st.taken = append(st.taken, r)
+			}
+		}
+		n.copyRows(v, st.taken, c.n)
+		st.rest = st.rest[:j]
+	}
+}
+
+// branchState is the row lists of a CASE or COALESCE.
+type branchState struct{ rest, taken []int32 }
+
+func (n *node) branches(c *evalCtx, sel []int32) *branchState {
+	if n.branch == nil {
+		n.branch = &branchState{}
+	}
+	n.branch.rest = append(n.branch.rest[:0], c.rows(sel)...)
+	return n.branch
+}
+
+// take evaluates k for the given rows and makes its values the results there.
+func (n *node) take(c *evalCtx, k *node, out *batch.Vec, rows []int32) {
+	if len(rows) == 0 {
+		return
+	}
+	v := k.eval(c, rows)
+	n.inheritRows(k, rows)
+	n.copyRows(v, rows, c.n)
+}
+
+// copyRows copies rows of v into n.out, which has total rows.
+func (n *node) copyRows(v *batch.Vec, rows []int32, total int) {
+	if v.Valid != nil || n.out.Valid != nil {
+		for _, r := range rows {
+			if v.IsNull(int(r)) {
+				n.setNull(int(r), total)
+			}
+		}
+	}
+	switch n.out.Type.Phys() {
+	case types.PhysI64:
+		copyVals(n.out.I64, v.I64, v.Const, rows)
+	case types.PhysF64:
+		copyVals(n.out.F64, v.F64, v.Const, rows)
+	case types.PhysBool:
+		copyVals(n.out.Bool, v.Bool, v.Const, rows)
+	case types.PhysStr:
+		copyVals(n.out.Str, v.Str, v.Const, rows)
+	case types.PhysI128:
+		copyVals(n.out.I128, v.I128, v.Const, rows)
+	}
+}
+
+func copyVals[T any](dst, src []T, isConst bool, rows []int32) {
+	if isConst {
+		k := src[0]
+		for _, r := range rows {
+			dst[r] = k
+		}
+		return
+	}
+	for _, r := range rows {
+		dst[r] = src[r]
+	}
+}
