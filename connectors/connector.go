@@ -95,6 +95,8 @@ type JobInfo struct {
 	CheckpointInterval, CheckpointTimeout, MinPause int64
 	// MaxConcurrentCheckpoints bounds the transactions open at a time.
 	MaxConcurrentCheckpoints int
+	// Shared is what the sources and sinks of one attempt of the job share; nil when nothing is shared.
+	Shared *Shared
 	// DeadLetter receives records that a table's policy sends there; see RecordPolicy.
 	Log *slog.Logger
 }
@@ -113,6 +115,9 @@ type SourceSpec struct {
 	Session expr.Session
 	// Embedded is the address of the embedded broker for tables without bootstrap servers; "" when there is none.
 	Embedded string
+	// Restored says that the job resumes from a checkpoint: a split without a position is new, so its start is the
+	// beginning and not the table's configured start.
+	Restored bool
 }
 
 // Source is a table being read by a job.
@@ -150,6 +155,7 @@ type Progress struct {
 	Skipped  int    // of these, records left out by the table's policy for bad records
 	Bytes    int64
 	Lag      int64 // records behind the end of the split, -1 when unknown
+	Bad      int   // records skipped or sent to a dead letter topic because they could not be decoded
 }
 
 // ErrEnd is returned by Next when every split is exhausted.

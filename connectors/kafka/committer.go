@@ -1,0 +1,319 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// committer finishes transactions. All it knows is in the committables; a producer of this process that still holds
+// one is used when there is one, because it then can go on with its id.
+type committer struct {
+	s   *sink
+	adm admins
+}
+
+// Classify implements checkpoint.Committer.
+func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) ([]checkpoint.Outcome, error) {
+	out := make([]checkpoint.Outcome, len(cs))
+	for i := range cs {
+		t, err := c.decode(ctx, &cs[i])
+		if err != nil {
+			return nil, err
+		}
+		adm, err := c.adm.get(t.tv)
+		if err != nil {
+			return nil, err
+		}
+		text, _ := DescribeCommittable(cs[i].Payload, time.Now())
+		o, why, err := classify(ctx, c.s.c, adm, &t)
+		if err != nil {
+			return nil, c.s.at(diag.New(diag.External, diag.Pos{}, "kafka: the outcome of %s cannot be read", t.String()).Wrap(err))
+		}
+		if o == checkpoint.OutcomeAborted && c.ignoreLost() {
+			c.s.log.Error("kafka: rows are lost and 'sink.recovery.on-lost-transaction' = 'ignore' goes on", "table", c.s.spec.Table.Name, "transaction", text)
+			o = checkpoint.OutcomeCommitted
+		}
+		c.s.log.Info("kafka: transaction of the restored checkpoint", "table", c.s.spec.Table.Name, "transaction", text, "outcome", o.String(), "reason", why)
+		out[i] = o
+	}
+	return out, nil
+}
+
+func (c *committer) ignoreLost() bool {
+	return c.s.x.v.Enum("sink.recovery.on-lost-transaction") == "ignore"
+}
+
+// decode reads a committable and refuses one of another cluster: its ids would mean nothing here.
+func (c *committer) decode(ctx context.Context, cs *checkpoint.Committable) (txnRef, error) {
+	t, err := decodeTxnRef(cs.Payload)
+	if err != nil {
+		return t, err
+	}
+	k, err := c.s.configure(ctx)
+	if err != nil {
+		return t, err
+	}
+	if t.clusterID != "" && k.id != "" && t.clusterID != k.id {
+		return t, diag.New(diag.Lost, c.s.spec.Table.Options.Pos("properties.bootstrap.servers"),
+			"table %s: %s belongs to another kafka cluster", c.s.spec.Table.Name, t.String()).
+			WithDetail("it was written to cluster %s at %s, the table now points to cluster %s at %s", t.clusterID, t.bootstrap, k.id, c.s.c.servers[0]).
+			WithHint("restore with the old servers once, stop with a savepoint, then change them")
+	}
+	return t, nil
+}
+
+// Commit implements checkpoint.Committer.
+func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) error {
+	if err := checkpoint.Failpoint("kafka.commit.before"); err != nil {
+		return err
+	}
+	for i := range cs {
+		t, err := c.decode(ctx, &cs[i])
+		if err != nil {
+			return err
+		}
+		found, err := c.s.owner.commitLive(ctx, &t)
+		if err != nil {
+			return err
+		}
+		if !found {
+			if err := c.commitRaw(ctx, &t); err != nil {
+				return err
+			}
+		}
+		if err := checkpoint.Failpoint("kafka.commit.during"); err != nil {
+			return err
+		}
+	}
+	return checkpoint.Failpoint("kafka.commit.after")
+}
+
+// commitRaw drives t to committed with the stored identity. It never initialises an id. Codes that say "not yours" are
+// settled by the log.
+func (c *committer) commitRaw(ctx context.Context, t *txnRef) error {
+	adm, err := c.adm.get(t.tv)
+	if err != nil {
+		return err
+	}
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		answer := endTxn(ctx, adm, t, true)
+		switch {
+		case answer == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case undecided(answer):
+			o, why, err := probe(ctx, c.s.c, t)
+			if err != nil {
+				return c.s.at(diag.New(diag.External, diag.Pos{}, "kafka: the outcome of %s cannot be read", t.String()).Wrap(err))
+			}
+			if o == checkpoint.OutcomeCommitted {
+				return nil
+			}
+			if o != checkpoint.OutcomeOpen {
+				return c.lost(t, o, why, answer)
+			}
+		case errors.Is(answer, kerr.TransactionalIDAuthorizationFailed):
+			return c.s.at(explainInit(answer, t.id, t.timeoutMs))
+		default:
+			// CONCURRENT_TRANSACTIONS: the decision is logged and the markers are on their way. A coordinator that
+			// moves or a broker that is down: the same request again is harmless.
+			c.s.log.Warn("kafka: commit is not confirmed yet", "table", c.s.spec.Table.Name, "transaction", t.id, "error", answer)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// undecided are answers that come both after a commit that succeeded and after an abort.
+func undecided(err error) bool {
+	for _, e := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState, kerr.InvalidProducerIDMapping, kerr.UnknownProducerID} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *committer) lost(t *txnRef, o checkpoint.Outcome, why string, answer error) error {
+	if o == checkpoint.OutcomeAborted && c.ignoreLost() {
+		c.s.log.Error("kafka: rows are lost and 'sink.recovery.on-lost-transaction' = 'ignore' goes on", "table", c.s.spec.Table.Name, "transaction", t.String())
+		return nil
+	}
+	now := time.Now()
+	e := diag.New(diag.Lost, c.s.spec.Table.Options.Pos("connector"), "table %s: %s is %s and cannot be committed", c.s.spec.Table.Name, t.String(), o)
+	if o == checkpoint.OutcomeAborted {
+		e.WithDetail("its %d rows are not in the topic; it began %s ago and its timeout is %s; the coordinator answered: %v",
+			t.records, now.Sub(time.UnixMilli(t.startMs)).Round(time.Second), time.Duration(t.timeoutMs)*time.Millisecond, answer)
+	} else {
+		e.WithDetail("%s; the coordinator answered: %v", why, answer)
+	}
+	return e.WithHint("restart the job: it rewinds to the checkpoint before when that is provably exact; " +
+		"to avoid this, raise transaction.max.timeout.ms on the broker and 'properties.transaction.timeout.ms', or checkpoint more often; " +
+		"'sink.recovery.on-lost-transaction' = 'ignore' accepts the loss")
+}
+
+// Abort implements checkpoint.Committer: it initialises every transactional id this sink and its earlier runs can have
+// used, which aborts what is open and fences its writers.
+func (c *committer) Abort(ctx context.Context, keep []checkpoint.Committable) error {
+	k, err := c.s.configure(ctx)
+	if err != nil {
+		return err
+	}
+	o := c.s.owner
+	if err := o.acquireLease(ctx, c.s.log); err != nil {
+		return err
+	}
+	for _, g := range o.all() {
+		g.stop() // producers of an earlier attempt in this process
+	}
+	adm, err := c.adm.get(k.tv)
+	if err != nil {
+		return err
+	}
+	ids, err := c.idsToFence(ctx, adm, keep)
+	if err != nil {
+		return err
+	}
+	timeout := c.s.timeout(k)
+	return c.s.at(inParallel(ctx, ids, func(ctx context.Context, id string) error {
+		_, err := initProducer(ctx, adm, id, timeout)
+		return err
+	}))
+}
+
+// idsToFence are the ids of the present layout, of the layouts the kept committables came from, and those the
+// coordinators know under the prefix.
+func (c *committer) idsToFence(ctx context.Context, adm *kgo.Client, keep []checkpoint.Committable) ([]string, error) {
+	prefixes := map[string]bool{c.s.owner.prefix: true}
+	subtasks, slots := 1, c.s.slots
+	if c.s.owner.scope == "subtask" {
+		subtasks = max(1, c.s.spec.Parallel)
+	}
+	for i := range keep {
+		t, err := c.decode(ctx, &keep[i])
+		if err != nil {
+			return nil, err
+		}
+		o, why, err := classify(ctx, c.s.c, adm, &t)
+		if err != nil {
+			return nil, err
+		}
+		if o == checkpoint.OutcomeOpen {
+			return nil, diag.New(diag.Internal, diag.Pos{}, "kafka sink: abort was asked before %s was committed", t.String()).WithDetail("%s", why)
+		}
+		prefixes[prefixOf(t.id)] = true
+		subtasks, slots = max(subtasks, t.subtasks), max(slots, t.slots)
+	}
+	ids := map[string]bool{}
+	for p := range prefixes {
+		for st := range subtasks {
+			for sl := range slots {
+				ids[txnID(p, st, sl)] = true
+			}
+		}
+		known, err := listIDs(ctx, adm, p)
+		if err != nil {
+			// An old broker or no permission to list: look at the ids beyond the layout one subtask after the other.
+			c.s.log.Warn("kafka: transactions cannot be listed, probing ids instead", "table", c.s.spec.Table.Name, "error", err)
+			if err := c.fenceBeyond(ctx, adm, p, subtasks, slots); err != nil {
+				return nil, err
+			}
+		}
+		for _, id := range known {
+			ids[id] = true
+		}
+	}
+	out := make([]string, 0, len(ids))
+	for id := range ids {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// listIDs are the ids under a prefix that the coordinators know, in any state. A coordinator that does not answer is
+// an error, because what it holds would be missed.
+func listIDs(ctx context.Context, adm *kgo.Client, prefix string) ([]string, error) {
+	lctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	pattern := "^" + regexp.QuoteMeta(prefix) + `-[0-9]+-[0-9]+$`
+	match := regexp.MustCompile(pattern)
+	listed, err := kadm.NewClient(adm).ListTransactions(lctx, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for id := range listed {
+		if match.MatchString(id) {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// fenceBeyond initialises ids of subtasks from st on until a whole subtask was never used (epoch 0).
+func (c *committer) fenceBeyond(ctx context.Context, adm *kgo.Client, prefix string, st, slots int) error {
+	k, err := c.s.configure(ctx)
+	if err != nil {
+		return err
+	}
+	for ; ; st++ {
+		ids := make([]string, slots)
+		for sl := range ids {
+			ids[sl] = txnID(prefix, st, sl)
+		}
+		var used atomic.Bool
+		err := inParallel(ctx, ids, func(ctx context.Context, id string) error {
+			epoch, err := initProducer(ctx, adm, id, c.s.timeout(k))
+			if epoch > 0 {
+				used.Store(true)
+			}
+			return err
+		})
+		if err != nil || !used.Load() {
+			return err
+		}
+	}
+}
+
+// inParallel calls f for every id, a few at a time, and returns the first error after all calls ended.
+func inParallel(ctx context.Context, ids []string, f func(ctx context.Context, id string) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, 16)
+	var wg sync.WaitGroup
+	for _, id := range ids {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := f(ctx, id); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// Close implements checkpoint.Committer.
+func (c *committer) Close() error {
+	c.adm.close()
+	return nil
+}
