@@ -331,6 +331,12 @@ func (b *Broker) KillNode(id int) {
 	}
 }
 
+// PauseNode stops the node with the given number in its tracks (SIGSTOP); ResumeNode lets it go on.
+func (b *Broker) PauseNode(id int) error { return b.nodes[id-1].process().Pause() }
+
+// ResumeNode ends a PauseNode.
+func (b *Broker) ResumeNode(id int) error { return b.nodes[id-1].process().Resume() }
+
 // stopGrace bounds a controlled shutdown; the last nodes of a quorum can hang in it.
 const stopGrace = 20 * time.Second
 

@@ -1,0 +1,52 @@
+# `make help` lists the targets. Everything is plain go; the Makefile only remembers the flags.
+
+GO      ?= go
+T       ?= 60s
+N       ?= 100
+B       ?= .
+PKG     ?= ./...
+# Packages run two at a time: some start a JVM and a database, and a machine of two cores is the yardstick.
+TESTFLAGS ?= -p 2 -timeout 45m
+
+.DEFAULT_GOAL := help
+.PHONY: help build lint check test race fuzz crash bench rewrite docs clean
+
+help: ## print this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-10s %s\n' "$$t" "$$d"; done
+
+build: ## build bin/streamsql
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/streamsql ./cmd/streamsql
+
+lint: ## formatting, vet, and the shape of the house (ARCHITECTURE.md)
+	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt'ed:"; echo "$$bad"; exit 1; fi
+	$(GO) vet $(PKG)
+	$(GO) test ./tests
+
+check: lint ## lint and the tests that need nothing but Go; under a minute once built
+	$(GO) test -short -timeout 10m $(PKG)
+
+test: ## every test, with a real Kafka and a real PostgreSQL (started by the tests)
+	$(GO) test $(TESTFLAGS) $(PKG)
+
+race: ## the tests of check under the race detector (needs a C compiler)
+	$(GO) test -race -short -timeout 30m $(PKG)
+
+fuzz: ## run every fuzzer for T each: make fuzz T=60s [PKG=./sql]
+	@set -e; $(GO) list -f '{{.ImportPath}} {{.Dir}}' $(PKG) | while read -r pkg dir; do \
+	  for f in $$(cat "$$dir"/*_test.go 2>/dev/null | sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p'); do \
+	    echo "== $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(T); done; done
+
+crash: ## kill the job N times at random, on real parts: make crash N=100
+	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0
+
+bench: ## benchmarks matching B: make bench B=JSON [PKG=./exec/...]
+	$(GO) test -run '^$$' -bench '$(B)' -benchmem -timeout 0 $(PKG)
+
+rewrite: ## record the golden files anew; read the difference before you commit it
+	$(GO) test $(TESTFLAGS) $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$p}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$p}} {{end}}{{end}}' $(PKG)) -rewrite
+
+docs: ## regenerate what is generated from the code (kernels, reference pages)
+	$(GO) generate $(PKG)
+
+clean: ## remove what build made and what the tests cached
+	rm -rf bin "$${STREAMSQL_TEST_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/streamsql-test}"
