@@ -1,9 +1,19 @@
 package checkpoint
 
 import (
-	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // BackendOptions configure a Backend.
@@ -21,30 +31,297 @@ type BackendOptions struct {
 // ErrSealing is returned by Seal while an earlier seal is still being written: decline the checkpoint (not ready).
 var ErrSealing = errors.New("the state of an earlier checkpoint is still being written")
 
-// Backend is the keyed state of one task: the tables of all operators in a chain, in one Pebble.
-type Backend struct{}
+// Backend is the keyed state of one task: the tables of all operators in a chain, in one Pebble. Its directory
+// local/<name> is worthless after the process; what survives are the hard links in chk-<id>/<name>.
+//
+// All methods but the function that Seal returns are for the subtask's goroutine. Pebble is opened when there is
+// something to put into it.
+type Backend struct {
+	owner  *Owner
+	fs     vfs.FS
+	name   string
+	dir    string // local/<name>
+	budget *MemoryBudget
+	log    *slog.Logger
+	now    func() int64
+	groups groupSet
+
+	tables  []*table // by id-1; nil = restored, not opened
+	keyBuf  []byte
+	sources []*source // what Restore brought, until its tables are opened
+	adopted *source   // the source whose Pebble this backend goes on with
+
+	// cutMu is held while sealed rows are written and Pebble's files are linked into a checkpoint: by the asynchronous
+	// part of a seal, or by the subtask when it needs room first.
+	cutMu     sync.Mutex
+	db        *pebble.DB
+	dbDir     string
+	cache     *pebble.Cache
+	unwritten []*sealSet // sealed, not yet in Pebble; oldest first
+	ssts      int        // names of ingested files
+	crcs      map[string]StateFile
+	catalog   []byte // as last written
+
+	seq  uint16        // number of the newest seal
+	pend atomic.Uint64 // unwritten seals: count<<16 | first number
+	job  *sealJob
+	// closed is set by Close under cutMu: a late asynchronous part finds nothing to do.
+	closed bool
+	fatal  atomic.Pointer[error]
+}
+
+// groupSet is a set of key groups.
+type groupSet [KeyGroups / 64]uint64
+
+func (g *groupSet) has(i int) bool { return g[i/64]>>(i%64)&1 != 0 }
 
 // OpenBackend opens an empty backend for the task called name (unique in the job, e.g. "agg-0": file name characters)
 // in the directory that owner holds. Working files of an earlier process under that name are removed.
 func OpenBackend(owner *Owner, name string, o BackendOptions) (*Backend, error) {
-	return nil, errors.New("not built yet")
+	if o.Budget == nil {
+		o.Budget = NewMemoryBudget(0)
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	fs := owner.fs
+	b := &Backend{
+		owner: owner, fs: fs, name: name, dir: fs.PathJoin(owner.dir, localName, name),
+		budget: o.Budget, log: o.Log, now: o.Now, crcs: map[string]StateFile{},
+	}
+	for g := range KeyGroups {
+		if o.OwnsKeyGroup == nil || o.OwnsKeyGroup(g) {
+			b.groups[g/64] |= 1 << (g % 64)
+		}
+	}
+	if err := fs.RemoveAll(b.dir); err != nil {
+		return nil, b.ioError("cannot clear", err)
+	}
+	if err := fs.MkdirAll(b.dir, 0o755); err != nil {
+		return nil, b.ioError("cannot create", err)
+	}
+	return b, nil
 }
 
-// Restore gives the backend the state files of all old subtasks of this chain, from the restored checkpoint, before the
-// first Table. Rows of key groups that the subtask does not own are left out.
-func (b *Backend) Restore(ctx context.Context, files []StateFile) error { return nil }
+func (b *Backend) ioError(what string, err error) error {
+	return errorf(diag.External, "state of task %s: %s %q", b.name, what, b.dir).Wrap(err).
+		WithHint("check free space and permissions of the state directory")
+}
 
 // Table opens a table of an operator. A table in the restored checkpoint with another Format is an error that names
 // operator and table.
-func (b *Backend) Table(op OperatorID, o TableOptions) (Table, error) { return nil, nil }
+func (b *Backend) Table(op OperatorID, o TableOptions) (Table, error) {
+	for _, t := range b.tables {
+		if t != nil && t.op == op && t.o.Name == o.Name {
+			return nil, errorf(diag.Internal, "state table %s.%s is opened twice", op, o.Name)
+		}
+	}
+	if o.TTL < 0 {
+		return nil, errorf(diag.Config, "state table %s.%s has a TTL of %d ms", op, o.Name, o.TTL)
+	}
+	for _, s := range b.sources {
+		if e := s.entry(op, o.Name); e != nil && e.Format != o.Format {
+			return nil, errorf(diag.Config, "state of operator %s, table %s, has format %q in the checkpoint, this plan needs %q", op, o.Name, e.Format, o.Format).
+				WithHint("start without the checkpoint, or with the query and streamsql release that wrote it")
+		}
+	}
+	t, err := b.restoreTable(op, o)
+	if err != nil {
+		if t != nil {
+			t.close()
+		}
+		return nil, err
+	}
+	return t, nil
+}
 
-// Seal is the synchronous part of checkpoint id, called at the barrier on the subtask's goroutine: it copies the changed
-// rows. The function returned is the asynchronous part, to be called exactly once, on any goroutine, while the subtask
-// goes on: it writes the rows and returns the files of the snapshot, durable. Close waits for it.
-func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error) { return nil, nil }
+// addTable gives the table a new id.
+func (b *Backend) addTable(op OperatorID, o TableOptions) *table {
+	t := newTable(b, uint16(len(b.tables)+1), op, o)
+	b.tables = append(b.tables, t)
+	return t
+}
 
 // DirtyBytes is the size of the rows changed since the last Seal: a reason for an early checkpoint.
-func (b *Backend) DirtyBytes() int64 { return 0 }
+func (b *Backend) DirtyBytes() (n int64) {
+	for _, t := range b.tables {
+		if t != nil {
+			n += t.dirtyBytes
+		}
+	}
+	return n
+}
 
-// Close releases memory and removes the working files.
-func (b *Backend) Close() error { return nil }
+// Close releases memory and removes the working files. It waits for the asynchronous part of a seal that has begun.
+func (b *Backend) Close() error {
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
+	b.closed = true
+	for _, t := range b.tables {
+		if t != nil {
+			t.close()
+		}
+	}
+	b.tables = nil
+	for _, set := range b.unwritten {
+		set.close()
+	}
+	b.unwritten = nil
+	b.notePending()
+	err := b.closeSources()
+	if b.db != nil {
+		err = errors.Join(err, b.guard(b.db.Close))
+		b.db = nil
+	}
+	if b.cache != nil {
+		b.cache.Unref()
+		b.cache = nil
+		b.budget.add(-b.budget.limit / 32)
+	}
+	if rerr := b.fs.RemoveAll(b.dir); rerr != nil {
+		err = errors.Join(err, b.ioError("cannot remove", rerr))
+	}
+	return err
+}
+
+// failed is the error that ended this backend, nil while it works.
+func (b *Backend) failed() error {
+	if p := b.fatal.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (b *Backend) fail(err error) error {
+	b.fatal.CompareAndSwap(nil, &err)
+	return *b.fatal.Load()
+}
+
+// guard calls into Pebble, whose rare internal panics must not end the process, and reports what its logger was told
+// is fatal.
+func (b *Backend) guard(f func() error) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = b.fail(errorf(diag.Internal, "state of task %s: the store panicked", b.name).WithDetail("%v", x))
+		}
+	}()
+	if err := f(); err != nil {
+		return err
+	}
+	return b.failed()
+}
+
+// pebbleLog turns Pebble's fatal conditions (it cannot write its own manifest) into the backend's error instead of the
+// process's end. The working directory is given up with the backend, so that its state does not matter.
+type pebbleLog struct{ b *Backend }
+
+func (l pebbleLog) Infof(string, ...any) {}
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.b.log.Warn("pebble: "+fmt.Sprintf(format, args...), "task", l.b.name)
+}
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	l.b.fail(l.b.ioError("the store failed in", fmt.Errorf(format, args...)))
+}
+
+// blockSize and the options below are part of no format: any Pebble of the same major version reads the files.
+const blockSize = 32 << 10
+
+func (b *Backend) pebbleOptions() *pebble.Options {
+	if b.cache == nil {
+		size := min(max(b.budget.limit/32, 64<<10), 64<<20)
+		b.cache = pebble.NewCache(size)
+		b.budget.add(b.budget.limit / 32)
+	}
+	o := &pebble.Options{
+		FS:                          b.fs,
+		Cache:                       b.cache,
+		DisableWAL:                  true, // a crash falls back to the checkpoint anyway
+		MemTableSize:                256 << 10,
+		MemTableStopWritesThreshold: 2,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       1000,
+		MaxOpenFiles:                512,
+		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
+		Logger:                      pebbleLog{b},
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].BlockSize = blockSize
+	}
+	return o
+}
+
+// open opens Pebble in dir.
+func (b *Backend) open(dir string) (db *pebble.DB, err error) {
+	err = b.guard(func() (err error) {
+		db, err = pebble.Open(dir, b.pebbleOptions())
+		return err
+	})
+	if err != nil {
+		return nil, b.ioError("cannot open", err)
+	}
+	return db, nil
+}
+
+// ensureDB opens the backend's own Pebble. cutMu is held.
+func (b *Backend) ensureDB() error {
+	if b.db != nil {
+		return nil
+	}
+	b.dbDir = b.fs.PathJoin(b.dir, "db")
+	db, err := b.open(b.dbDir)
+	if err != nil {
+		return err
+	}
+	b.db = db
+	return nil
+}
+
+// iter is an iterator over the rows of a table on disk.
+func (b *Backend) iter(id uint16) (*pebble.Iterator, error) { return tableIter(b.db, id) }
+
+func tableIter(db *pebble.DB, id uint16) (*pebble.Iterator, error) {
+	return db.NewIter(&pebble.IterOptions{
+		LowerBound: binary.BigEndian.AppendUint16(nil, id),
+		UpperBound: binary.BigEndian.AppendUint16(nil, id+1),
+	})
+}
+
+// pendingSeal tells whether sealed rows are not in Pebble yet.
+func (b *Backend) pendingSeal() bool { return b.pend.Load()>>16 > 0 }
+
+// sealing tells whether the rows of seal number seq are not in Pebble yet.
+func (b *Backend) sealing(seq uint16) bool {
+	p := b.pend.Load()
+	return uint64(seq-uint16(p)) < p>>16
+}
+
+// oldSeq is a seal number that is never pending.
+func (b *Backend) oldSeq() uint16 { return b.seq - 1<<15 }
+
+// notePending publishes the range of unwritten seals. cutMu is held.
+func (b *Backend) notePending() {
+	var p uint64
+	if n := len(b.unwritten); n > 0 {
+		first := b.unwritten[0].seq
+		p = uint64(b.unwritten[n-1].seq-first+1)<<16 | uint64(first)
+	}
+	b.pend.Store(p)
+}
+
+// closeSources drops what Restore brought.
+func (b *Backend) closeSources() error {
+	var errs []error
+	for _, s := range b.sources {
+		if s != b.adopted {
+			errs = append(errs, b.guard(s.db.Close), b.fs.RemoveAll(s.dir))
+		}
+	}
+	b.sources, b.adopted = nil, nil
+	b.tables = slices.Clip(b.tables)
+	return errors.Join(errs...)
+}

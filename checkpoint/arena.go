@@ -1,0 +1,180 @@
+package checkpoint
+
+import (
+	"unsafe"
+)
+
+// An arena holds rows back to back in chunks. A row's location is chunk number and offset in 8-byte units packed into 31
+// bits, so that it is a Ref and half a slot of the hash index. Rows hold no pointers: the garbage collector sees a few
+// slices, or nothing when the chunks are outside its heap.
+type arena struct {
+	budget *MemoryBudget
+	max    int // bytes of a full-grown chunk
+	chunks []chunk
+	base   []unsafe.Pointer // of each chunk; nil = unused number
+	unused []uint32         // chunk numbers to use again
+	freed  []uint32         // chunk numbers that lists may still name, see reuse
+	cur    int              // chunk that new rows go to; -1 = none
+	bytes  int64            // allocated
+	live   int64            // in rows that are not dead
+}
+
+type chunk struct {
+	mem  []byte
+	raw  []byte // mapping to release; nil: mem is on the Go heap
+	used int
+	live int
+}
+
+const (
+	unitShift  = 3
+	chunkShift = 18 // units per chunk number: 2 MiB
+	chunkMask  = 1<<chunkShift - 1
+	maxChunks  = 1 << (31 - chunkShift)
+	firstChunk = 4 << 10
+)
+
+// rowHead begins every row; a stamp (8 bytes, only in tables with TTL), the key and the value follow, the latter two
+// padded to 8 bytes.
+type rowHead struct {
+	hash  uint64 // of a moved row: its new location
+	klen  uint32
+	vlen  uint32
+	units uint32 // size of the whole row
+	flags uint32
+}
+
+const (
+	rowDirty    uint32 = 1 << iota // changed since the last seal
+	rowDisk                        // a version is or will be in Pebble, so that a deletion needs a tombstone
+	rowDeleted                     // a tombstone
+	rowMoved                       // forwarding only: see hash
+	rowDead                        // no longer reachable
+	rowRef                         // used since the eviction hand passed
+	rowSeqShift = 16               // upper half: number of the seal that copied it last
+	rowHeadSize = 24
+)
+
+func newArena(budget *MemoryBudget) arena {
+	limit := min(max(budget.limit/16, firstChunk), hugePage)
+	size := firstChunk
+	for int64(size)*2 <= limit {
+		size *= 2
+	}
+	return arena{budget: budget, max: size, cur: -1}
+}
+
+func align8(n int) int { return (n + 7) &^ 7 }
+
+func (a *arena) head(loc uint32) *rowHead {
+	return (*rowHead)(unsafe.Add(a.base[loc>>chunkShift], uintptr(loc&chunkMask)<<unitShift))
+}
+
+// bytesOf is the whole row at loc.
+func (a *arena) bytesOf(loc uint32) []byte {
+	h := a.head(loc)
+	return unsafe.Slice((*byte)(unsafe.Pointer(h)), int(h.units)<<unitShift)
+}
+
+// span is n bytes at loc, for a row that is not written yet.
+func (a *arena) span(loc uint32, n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(a.head(loc))), n)
+}
+
+// alloc makes room for a row of n bytes, a multiple of 8; ok is false when all locations are taken. The memory is not
+// zeroed.
+func (a *arena) alloc(n int) (loc uint32, ok bool) {
+	if a.cur >= 0 {
+		c := &a.chunks[a.cur]
+		if c.used+n <= len(c.mem) {
+			loc = uint32(a.cur)<<chunkShift | uint32(c.used>>unitShift)
+			c.used += n
+			c.live += n
+			a.live += int64(n)
+			return loc, true
+		}
+	}
+	i, ok := a.addChunk(n)
+	if !ok {
+		return 0, false
+	}
+	c := &a.chunks[i]
+	c.used, c.live = n, n
+	a.live += int64(n)
+	return uint32(i) << chunkShift, true
+}
+
+func (a *arena) addChunk(n int) (int, bool) {
+	size := firstChunk
+	for size < a.max && int64(size) < a.bytes {
+		size *= 2
+	}
+	size = max(size, n)
+	var c chunk
+	if size == hugePage {
+		c.mem, c.raw = offHeap(size)
+	}
+	if c.mem == nil {
+		c.mem = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size)
+	}
+	i := len(a.chunks)
+	if k := len(a.unused); k > 0 {
+		i = int(a.unused[k-1])
+		a.unused = a.unused[:k-1]
+		a.chunks[i], a.base[i] = c, unsafe.Pointer(unsafe.SliceData(c.mem))
+	} else {
+		if i == maxChunks {
+			if c.raw != nil {
+				freeOffHeap(c.raw)
+			}
+			return 0, false
+		}
+		a.chunks = append(a.chunks, c)
+		a.base = append(a.base, unsafe.Pointer(unsafe.SliceData(c.mem)))
+	}
+	a.bytes += int64(size)
+	a.budget.add(int64(size))
+	if size > n { // a chunk made for one large row does not replace the one being filled
+		a.cur = i
+	}
+	return i, true
+}
+
+// freeChunk releases chunk i. Its number is not used again before reuse is called, so that lists can be cleaned of its
+// locations in one pass over many chunks.
+func (a *arena) freeChunk(i int) {
+	c := &a.chunks[i]
+	a.bytes -= int64(len(c.mem))
+	a.live -= int64(c.live)
+	a.budget.add(-int64(len(c.mem)))
+	if c.raw != nil {
+		freeOffHeap(c.raw)
+	}
+	a.chunks[i], a.base[i] = chunk{}, nil
+	a.freed = append(a.freed, uint32(i))
+	if a.cur == i {
+		a.cur = -1
+	}
+}
+
+// reuse says that no list names a location in a freed chunk any more.
+func (a *arena) reuse() {
+	a.unused = append(a.unused, a.freed...)
+	a.freed = a.freed[:0]
+}
+
+// kill takes the row at loc out of the live count.
+func (a *arena) kill(loc uint32) {
+	n := int(a.head(loc).units) << unitShift
+	a.chunks[loc>>chunkShift].live -= n
+	a.live -= int64(n)
+}
+
+func (a *arena) close() {
+	for i := range a.chunks {
+		if a.chunks[i].mem != nil {
+			a.freeChunk(i)
+		}
+	}
+	a.chunks, a.base, a.unused, a.freed, a.cur = nil, nil, nil, nil, -1
+}

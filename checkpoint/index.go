@@ -1,0 +1,120 @@
+package checkpoint
+
+import "unsafe"
+
+// index maps hashes to row locations: open addressing with linear probing. A slot is the low half of the hash (which
+// also decides the home position, so that growing and deleting touch no row) and location+1; 0 is empty. The upper half
+// of the hash is left to the row's comparison: its top bits are the key group, nearly constant within a subtask.
+type index struct {
+	budget *MemoryBudget
+	slots  []uint64
+	raw    []byte
+	mask   uint64
+	n      int
+}
+
+const firstSlots = 64
+
+func newIndex(budget *MemoryBudget) index {
+	x := index{budget: budget}
+	x.slots, x.raw = allocSlots(firstSlots)
+	x.mask = firstSlots - 1
+	budget.add(firstSlots * 8)
+	return x
+}
+
+func allocSlots(n int) (slots []uint64, raw []byte) {
+	if n*8 >= hugePage {
+		if b, raw := offHeap(n * 8); b != nil {
+			return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), n), raw
+		}
+	}
+	return make([]uint64, n), nil
+}
+
+func slotOf(hash uint64, loc uint32) uint64 { return hash<<32 | uint64(loc+1) }
+
+// add puts loc for hash; the caller knows that its key is not in the index.
+func (x *index) add(hash uint64, loc uint32) {
+	if x.n*2 >= len(x.slots) {
+		x.resize(len(x.slots) * 2)
+	}
+	x.put(slotOf(hash, loc))
+	x.n++
+}
+
+func (x *index) put(s uint64) {
+	p := s >> 32 & x.mask
+	for x.slots[p] != 0 {
+		p = (p + 1) & x.mask
+	}
+	x.slots[p] = s
+}
+
+func (x *index) resize(n int) {
+	old, oldRaw := x.slots, x.raw
+	x.slots, x.raw = allocSlots(n)
+	x.mask = uint64(n - 1)
+	x.budget.add(int64(n-len(old)) * 8)
+	for _, s := range old {
+		if s != 0 {
+			x.put(s)
+		}
+	}
+	if oldRaw != nil {
+		freeOffHeap(oldRaw)
+	}
+}
+
+// shrink gives memory back after many deletions.
+func (x *index) shrink() {
+	n := len(x.slots)
+	for n > firstSlots && x.n*8 < n {
+		n /= 2
+	}
+	if n < len(x.slots) {
+		x.resize(n)
+	}
+}
+
+// at finds the slot that holds loc.
+func (x *index) at(hash uint64, loc uint32) uint64 {
+	want := slotOf(hash, loc)
+	p := hash & x.mask
+	for x.slots[p] != want {
+		if x.slots[p] == 0 {
+			panic("checkpoint: row missing from its index")
+		}
+		p = (p + 1) & x.mask
+	}
+	return p
+}
+
+// move replaces the location of a row.
+func (x *index) move(hash uint64, from, to uint32) { x.slots[x.at(hash, from)] = slotOf(hash, to) }
+
+// remove takes loc out and closes the gap, so that no probe needs to skip deleted slots.
+func (x *index) remove(hash uint64, loc uint32) {
+	p := x.at(hash, loc)
+	x.n--
+	for q := (p + 1) & x.mask; ; q = (q + 1) & x.mask {
+		s := x.slots[q]
+		if s == 0 {
+			break
+		}
+		// s may fill the gap unless its home lies cyclically in (p, q].
+		if home := s >> 32 & x.mask; (q-home)&x.mask >= (q-p)&x.mask {
+			x.slots[p] = s
+			p = q
+		}
+	}
+	x.slots[p] = 0
+}
+
+func (x *index) close() {
+	x.budget.add(-int64(len(x.slots)) * 8)
+	if x.raw != nil {
+		freeOffHeap(x.raw)
+	}
+	x.slots, x.raw = nil, nil
+}

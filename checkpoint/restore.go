@@ -1,0 +1,313 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// catalogKey is where a Pebble describes its tables; table ids start at 1.
+var catalogKey = []byte{0, 0, 't', 'a', 'b', 'l', 'e', 's'}
+
+// hashFormat names HashKey in the catalog.
+const hashFormat = "xxh3-64/1"
+
+type catalogRecord struct {
+	Hash   string         `json:"hash"`
+	Groups [2]string      `json:"groups"` // owned key groups as two hex words, low groups first
+	Tables []catalogEntry `json:"tables"`
+}
+
+type catalogEntry struct {
+	ID       uint16     `json:"id"`
+	Operator OperatorID `json:"operator"`
+	Name     string     `json:"name"`
+	Format   string     `json:"format"`
+	Stamped  bool       `json:"stamped,omitempty"` // values begin with a stamp
+}
+
+func (b *Backend) encodeCatalog() []byte {
+	c := catalogRecord{Hash: hashFormat, Groups: b.groups.words()}
+	for _, t := range b.tables {
+		if t != nil {
+			c.Tables = append(c.Tables, catalogEntry{ID: t.id, Operator: t.op, Name: t.o.Name, Format: t.o.Format, Stamped: t.ttl})
+		}
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return data
+}
+
+func (g *groupSet) words() [2]string {
+	return [2]string{fmt.Sprintf("%016x", g[0]), fmt.Sprintf("%016x", g[1])}
+}
+
+// source is the state of one old subtask.
+type source struct {
+	dir     string
+	db      *pebble.DB
+	catalog catalogRecord
+	raw     []byte
+	used    map[uint16]bool // entries whose tables were opened
+}
+
+func (s *source) entry(op OperatorID, name string) *catalogEntry {
+	for i, e := range s.catalog.Tables {
+		if e.Operator == op && e.Name == name {
+			return &s.catalog.Tables[i]
+		}
+	}
+	return nil
+}
+
+// Restore gives the backend the state files of all old subtasks of this chain, from the restored checkpoint, before the
+// first Table. Rows of key groups that the subtask does not own are left out. The files must have been verified
+// (DirStore.Verify); they are linked, not changed.
+func (b *Backend) Restore(ctx context.Context, files []StateFile) error {
+	if len(b.tables) > 0 || len(b.sources) > 0 {
+		return errorf(diag.Internal, "state of task %s is restored twice or too late", b.name)
+	}
+	byDir := map[string][]StateFile{}
+	var dirs []string
+	for _, f := range files {
+		d := b.fs.PathDir(f.Path)
+		if byDir[d] == nil {
+			dirs = append(dirs, d)
+		}
+		byDir[d] = append(byDir[d], f)
+	}
+	slices.Sort(dirs)
+	for i, d := range dirs {
+		s, err := b.openSource(ctx, fmt.Sprintf("src-%d", i), byDir[d])
+		if err != nil {
+			return err
+		}
+		b.sources = append(b.sources, s)
+	}
+	if len(b.sources) == 1 && b.sources[0].catalog.Groups == b.groups.words() {
+		s := b.sources[0]
+		b.adopted, b.db, b.dbDir, b.catalog = s, s.db, s.dir, s.raw
+		for _, f := range byDir[dirs[0]] {
+			if name := b.fs.PathBase(f.Path); strings.HasSuffix(name, ".sst") {
+				b.crcs[name] = StateFile{Size: f.Size, CRC32C: f.CRC32C}
+			}
+		}
+		for _, e := range s.catalog.Tables {
+			for len(b.tables) < int(e.ID) {
+				b.tables = append(b.tables, nil)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Backend) openSource(ctx context.Context, name string, files []StateFile) (*source, error) {
+	s := &source{dir: b.fs.PathJoin(b.dir, name), used: map[uint16]bool{}}
+	if err := b.fs.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, b.ioError("cannot create", err)
+	}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		src, dst := b.fs.PathJoin(b.owner.dir, f.Path), b.fs.PathJoin(s.dir, b.fs.PathBase(f.Path))
+		// SSTs are immutable; Pebble may write to the others.
+		put := copySynced
+		if strings.HasSuffix(f.Path, ".sst") {
+			put = linkOrCopySynced
+		}
+		if err := put(b.fs, src, dst); err != nil {
+			return nil, b.ioError("cannot restore "+f.Path+" into", err)
+		}
+	}
+	db, err := b.open(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	s.db = db
+	v, closer, err := db.Get(catalogKey)
+	if err == nil {
+		s.raw = slices.Clone(v)
+		err = errors.Join(json.Unmarshal(v, &s.catalog), closer.Close())
+	}
+	if err == nil && s.catalog.Hash != hashFormat {
+		err = fmt.Errorf("its hash is %q, this program has %q", s.catalog.Hash, hashFormat)
+	}
+	if err != nil {
+		db.Close()
+		return nil, errorf(diag.Data, "state files in %q have no readable table list", b.fs.PathDir(files[0].Path)).Wrap(err)
+	}
+	return s, nil
+}
+
+// checkRestored refuses to seal while state in the checkpoint has no table: it would be lost without a word.
+func (b *Backend) checkRestored() error {
+	for _, s := range b.sources {
+		for _, e := range s.catalog.Tables {
+			if !s.used[e.ID] {
+				return errorf(diag.Config, "the checkpoint holds state of operator %s, table %s, that this plan does not use", e.Operator, e.Name).
+					WithHint("start without the checkpoint, or with the query that wrote it")
+			}
+		}
+	}
+	if len(b.sources) > 0 {
+		// An adopted Pebble may still have another table list in it; the next set corrects it.
+		return b.closeSources()
+	}
+	return nil
+}
+
+// restoreTable opens a table with the rows that the sources have of it.
+func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
+	if s := b.adopted; s != nil {
+		if e := s.entry(op, o.Name); e != nil {
+			s.used[e.ID] = true
+			if e.Stamped == (o.TTL > 0) {
+				t := newTable(b, e.ID, op, o)
+				b.tables[e.ID-1] = t
+				return t, t.loadAll(b.db)
+			}
+			// TTL came or went: rewrite the rows under a new id.
+			t := b.addTable(op, o)
+			if err := t.importFrom(s, e); err != nil {
+				return t, err
+			}
+			return t, b.dropRange(e.ID)
+		}
+		return b.addTable(op, o), nil
+	}
+	t := b.addTable(op, o)
+	for _, s := range b.sources {
+		if e := s.entry(op, o.Name); e != nil {
+			s.used[e.ID] = true
+			if err := t.importFrom(s, e); err != nil {
+				return t, err
+			}
+		}
+	}
+	return t, nil
+}
+
+// dropRange removes a table id from the backend's Pebble.
+func (b *Backend) dropRange(id uint16) error {
+	return b.guard(func() error {
+		lo, hi := diskKey(nil, id, 0, nil)[:2], diskKey(nil, id+1, 0, nil)[:2]
+		if err := b.db.DeleteRange(lo, hi, pebble.NoSync); err != nil {
+			return err
+		}
+		return b.db.Flush() // without a WAL only flushed rows are in a checkpoint
+	})
+}
+
+// loadAll counts the rows on disk and brings them into memory while the budget lasts.
+func (t *table) loadAll(db *pebble.DB) error {
+	it, err := tableIter(db, t.id)
+	if err != nil {
+		return t.readError(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return t.readError(err)
+		}
+		hash, key := splitDiskKey(it.Key())
+		if err := t.take(hash, key, v); err != nil {
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return t.readError(err)
+	}
+	return nil
+}
+
+// take counts a row that Pebble has, and keeps it in memory if there is room.
+func (t *table) take(hash uint64, key, raw []byte) error {
+	t.n++
+	if t.b.budget.used.Load() > t.b.budget.limit/4*3 {
+		t.absent++
+		t.filter.add(hash)
+		return nil
+	}
+	stamp, v, err := t.decodeDisk(raw)
+	if err != nil {
+		return err
+	}
+	_, err = t.residentRow(hash, key, stamp, v)
+	return err
+}
+
+// importFrom copies the owned rows of an old subtask's table into the backend's Pebble.
+func (t *table) importFrom(s *source, e *catalogEntry) error {
+	b := t.b
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
+	if err := b.ensureDB(); err != nil {
+		return err
+	}
+	it, err := tableIter(s.db, e.ID)
+	if err != nil {
+		return t.readError(err)
+	}
+	defer it.Close()
+	w, err := b.newSST()
+	if err != nil {
+		return b.ioError("cannot write rows to", err)
+	}
+	defer w.abandon()
+	now := b.now()
+	rows := 0
+	for ok := it.First(); ok; {
+		hash, key := splitDiskKey(it.Key())
+		g := KeyGroup(hash)
+		if !b.groups.has(g) {
+			for g < KeyGroups && !b.groups.has(g) {
+				g++
+			}
+			if g == KeyGroups {
+				break
+			}
+			ok = it.SeekGE(diskKey(nil, e.ID, uint64(g)<<57, nil))
+			continue
+		}
+		raw, err := it.ValueAndErr()
+		if err != nil {
+			return t.readError(err)
+		}
+		if e.Stamped != t.ttl {
+			if t.ttl {
+				raw = encodeDisk(nil, true, now, raw)
+			} else if len(raw) >= 8 {
+				raw = raw[8:]
+			}
+		}
+		w.key = diskKey(w.key[:0], t.id, hash, key)
+		if err := w.set(w.key, raw); err != nil {
+			return b.ioError("cannot write rows to", err)
+		}
+		if err := t.take(hash, key, raw); err != nil {
+			return err
+		}
+		rows++
+		ok = it.Next()
+	}
+	if err := it.Error(); err != nil {
+		return t.readError(err)
+	}
+	if rows == 0 {
+		return nil
+	}
+	if err := w.ingest(); err != nil {
+		return b.ioError("cannot write rows to", err)
+	}
+	return nil
+}

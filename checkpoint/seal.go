@@ -1,0 +1,407 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A barrier's rows on their way to disk:
+//
+//	Seal (subtask)    copy dirty rows and tombstones into a sealSet; they count as clean and stay resident
+//	cut  (async)      sort, write one SST per set, ingest it; link Pebble's files into chk-<id>/<name>
+//	     (async)      checksum files that are new
+//
+// When the subtask runs out of memory before the asynchronous part got to cut, it cuts itself and then writes its newer
+// rows: they enter Pebble after the links were made, never in an older checkpoint.
+
+// sealSet are the rows of one seal, or of one early write.
+type sealSet struct {
+	seq    uint16
+	tables []sealTable // ascending id
+	// catalog is the list of tables, written with the first set and whenever it changed.
+	catalog []byte
+}
+
+type sealTable struct {
+	t    *table // for its options; its rows belong to the subtask
+	a    arena
+	ents []sealEnt
+}
+
+type sealEnt struct {
+	hash uint64
+	loc  uint32
+}
+
+func (s *sealSet) close() {
+	for i := range s.tables {
+		s.tables[i].a.close()
+	}
+	s.tables = nil
+}
+
+// copyDirty moves the table's changes into a sealTable: one memory copy per row.
+func (t *table) copyDirty(seq uint16) (sealTable, error) {
+	st := sealTable{t: t, a: newArena(t.b.budget), ents: make([]sealEnt, 0, len(t.dirty))}
+	for _, loc := range t.dirty {
+		h := t.a.head(loc)
+		if h.flags&(rowDead|rowMoved) != 0 || h.flags&rowDirty == 0 {
+			continue
+		}
+		row := t.a.bytesOf(loc)
+		to, ok := st.a.alloc(len(row))
+		if !ok {
+			st.a.close()
+			t.err = errorf("external", "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
+			return sealTable{}, t.err
+		}
+		copy(st.a.span(to, len(row)), row)
+		st.ents = append(st.ents, sealEnt{h.hash, to})
+		if h.flags&rowDeleted != 0 {
+			t.tombs = append(t.tombs, loc)
+		}
+		h.flags = h.flags&^rowDirty&(1<<rowSeqShift-1) | rowDisk | uint32(seq)<<rowSeqShift
+	}
+	t.dirty = t.dirty[:0]
+	t.dirtyBytes = 0
+	return st, nil
+}
+
+// sealJob is a checkpoint's seal until its files are known.
+type sealJob struct {
+	id       ID
+	once     sync.Once
+	finished chan struct{}
+	cut      bool
+	err      error
+	dir      string
+}
+
+func (j *sealJob) running() bool {
+	if j == nil {
+		return false
+	}
+	select {
+	case <-j.finished:
+		return false
+	default:
+		return true
+	}
+}
+
+// Seal is the synchronous part of checkpoint id, called at the barrier on the subtask's goroutine: it copies the changed
+// rows. The function returned is the asynchronous part, to be called exactly once, on any goroutine, while the subtask
+// goes on: it writes the rows and returns the files of the snapshot, durable. When its context ends, it gives up the
+// checkpoint but still keeps the rows for the next one; after an error, too, the backend can go on and seal again.
+// ErrSealing while the function of an earlier Seal has not returned. Refs end with Seal.
+func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error) {
+	if err := b.failed(); err != nil {
+		return nil, err
+	}
+	if b.job.running() {
+		return nil, ErrSealing
+	}
+	if err := b.checkRestored(); err != nil {
+		return nil, err
+	}
+	b.seq++
+	set := &sealSet{seq: b.seq, catalog: b.encodeCatalog()}
+	for _, t := range b.tables {
+		if t == nil {
+			continue // an id whose rows got another one
+		}
+		if t.err != nil {
+			return nil, t.err
+		}
+		t.refsOut = false
+		if len(t.dirty) == 0 {
+			continue
+		}
+		st, err := t.copyDirty(b.seq)
+		if err != nil {
+			return nil, err
+		}
+		set.tables = append(set.tables, st)
+	}
+	job := &sealJob{id: id, finished: make(chan struct{}), dir: b.fs.PathJoin(b.owner.dir, chkName(id), b.name)}
+	b.cutMu.Lock()
+	if len(set.tables) > 0 || b.db != nil && !bytes.Equal(set.catalog, b.catalog) {
+		b.unwritten = append(b.unwritten, set)
+		b.notePending()
+	}
+	b.job = job
+	b.cutMu.Unlock()
+	return func(ctx context.Context) ([]StateFile, error) {
+		files, err := []StateFile(nil), errors.New("the snapshot was taken before")
+		job.once.Do(func() {
+			defer close(job.finished)
+			files, err = b.finish(ctx, job)
+		})
+		return files, err
+	}, nil
+}
+
+// finish is the asynchronous part of a seal.
+func (b *Backend) finish(ctx context.Context, job *sealJob) ([]StateFile, error) {
+	b.cutMu.Lock()
+	b.cutJob(ctx, job)
+	err, db := job.err, b.db
+	b.cutMu.Unlock()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && db == nil {
+		return nil, nil // no keyed state yet
+	}
+	var files []StateFile
+	if err == nil {
+		files, err = b.checksum(ctx, job)
+	}
+	if err != nil {
+		b.fs.RemoveAll(job.dir)
+		return nil, fmt.Errorf("state of task %s: %w", b.name, err)
+	}
+	return files, nil
+}
+
+// cutJob writes what is sealed and links the files of the checkpoint, once. cutMu is held.
+func (b *Backend) cutJob(ctx context.Context, job *sealJob) {
+	if job.cut {
+		return
+	}
+	job.cut = true
+	if b.closed {
+		job.err = errors.New("the task has ended")
+		return
+	}
+	if job.err = b.writeSets(); job.err != nil || b.db == nil {
+		return
+	}
+	if job.err = ctx.Err(); job.err != nil {
+		return
+	}
+	// A directory of that name is of an attempt that died before it published.
+	if job.err = b.fs.RemoveAll(job.dir); job.err != nil {
+		return
+	}
+	if job.err = mkdirAllSynced(b.fs, b.fs.PathDir(job.dir)); job.err != nil {
+		return
+	}
+	job.err = b.guard(func() error { return b.db.Checkpoint(job.dir) })
+}
+
+// writeSets puts sealed rows into Pebble, oldest seal first. A set that fails stays for the next try. cutMu is held.
+func (b *Backend) writeSets() error {
+	for len(b.unwritten) > 0 {
+		if err := b.writeSet(b.unwritten[0]); err != nil {
+			return err
+		}
+		b.unwritten[0].close()
+		b.unwritten = slices.Delete(b.unwritten, 0, 1)
+		b.notePending()
+	}
+	return nil
+}
+
+// spill writes the table's changed rows now. It is safe beside a seal under way: that one is cut first.
+func (b *Backend) spill(t *table) error {
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
+	if b.job.running() {
+		b.cutJob(context.Background(), b.job)
+	}
+	if err := b.writeSets(); err != nil {
+		return b.fail(b.ioError("cannot write rows to", err))
+	}
+	if len(t.dirty) == 0 {
+		return nil
+	}
+	st, err := t.copyDirty(b.oldSeq())
+	if err != nil {
+		return err
+	}
+	set := &sealSet{tables: []sealTable{st}, catalog: b.encodeCatalog()}
+	defer set.close()
+	if err := b.writeSet(set); err != nil {
+		return b.fail(b.ioError("cannot write rows to", err))
+	}
+	return nil
+}
+
+// writeSet writes the set as one SST and ingests it. cutMu is held.
+func (b *Backend) writeSet(set *sealSet) error {
+	if err := b.ensureDB(); err != nil {
+		return err
+	}
+	w, err := b.newSST()
+	if err != nil {
+		return err
+	}
+	defer w.abandon()
+	if !bytes.Equal(set.catalog, b.catalog) {
+		if err := w.set(catalogKey, set.catalog); err != nil {
+			return err
+		}
+	}
+	for i := range set.tables {
+		if err := w.table(&set.tables[i]); err != nil {
+			return err
+		}
+	}
+	if err := w.ingest(); err != nil {
+		return err
+	}
+	b.catalog = set.catalog
+	return nil
+}
+
+// sstWriter writes sorted rows into files that one Ingest then adds.
+type sstWriter struct {
+	b        *Backend
+	w        *sstable.Writer
+	paths    []string
+	size     int64
+	key, val []byte
+	ingested bool
+}
+
+const sstBytes = 64 << 20 // a file is ended after this many bytes of rows
+
+func (b *Backend) newSST() (*sstWriter, error) {
+	w := &sstWriter{b: b}
+	return w, w.next()
+}
+
+func (w *sstWriter) next() error {
+	b := w.b
+	if w.w != nil {
+		if err := w.close(); err != nil {
+			return err
+		}
+	}
+	b.ssts++
+	path := b.fs.PathJoin(b.dir, fmt.Sprintf("ingest-%06d.sst", b.ssts))
+	f, err := b.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	w.paths = append(w.paths, path)
+	po := b.pebbleOptions()
+	po.EnsureDefaults()
+	// Not the lowest level's options: those mark tombstones as obsolete, and readers then skip them.
+	o := po.MakeWriterOptions(0, b.db.TableFormat())
+	o.Compression = sstable.FastestCompression
+	o.BlockSize = blockSize
+	w.w, w.size = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o), 0
+	return nil
+}
+
+func (w *sstWriter) close() error {
+	sw := w.w
+	w.w = nil
+	return w.b.guard(sw.Close)
+}
+
+func (w *sstWriter) set(key, val []byte) error {
+	if w.size > sstBytes {
+		if err := w.next(); err != nil {
+			return err
+		}
+	}
+	w.size += int64(len(key) + len(val))
+	return w.w.Set(key, val)
+}
+
+// table writes the rows of one table.
+func (w *sstWriter) table(st *sealTable) error {
+	t := st.t
+	view := table{a: st.a, head: t.head, ttl: t.ttl} // the copied rows have the table's layout
+	slices.SortFunc(st.ents, func(x, y sealEnt) int {
+		if c := cmp.Compare(x.hash, y.hash); c != 0 {
+			return c
+		}
+		return bytes.Compare(view.rowKey(x.loc), view.rowKey(y.loc))
+	})
+	for _, e := range st.ents {
+		w.key = diskKey(w.key[:0], t.id, e.hash, view.rowKey(e.loc))
+		var err error
+		if view.a.head(e.loc).flags&rowDeleted != 0 {
+			err = w.w.Delete(w.key)
+		} else {
+			var stamp int64
+			if t.ttl {
+				stamp = *view.rowStamp(e.loc)
+			}
+			w.val = encodeDisk(w.val[:0], t.ttl, stamp, view.rowValue(e.loc))
+			err = w.set(w.key, w.val)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ingest ends the last file and adds all to Pebble.
+func (w *sstWriter) ingest() error {
+	if err := w.close(); err != nil {
+		return err
+	}
+	err := w.b.guard(func() error { return w.b.db.Ingest(context.Background(), w.paths) })
+	w.ingested = err == nil
+	return err
+}
+
+// abandon removes the files unless they were ingested.
+func (w *sstWriter) abandon() {
+	if w.w != nil {
+		_ = w.close()
+	}
+	if !w.ingested {
+		for _, p := range w.paths {
+			_ = w.b.fs.Remove(p)
+		}
+	}
+}
+
+// checksum lists the files of the checkpoint. SSTs do not change: one known from an earlier checkpoint is not read
+// again.
+func (b *Backend) checksum(ctx context.Context, job *sealJob) ([]StateFile, error) {
+	names, err := b.fs.List(job.dir)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	known := map[string]StateFile{}
+	var files []StateFile
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		name = strings.TrimSuffix(name, "/")
+		f, ok := b.crcs[name]
+		if !ok {
+			f.Size, f.CRC32C, err = crcFile(b.fs, b.fs.PathJoin(job.dir, name))
+			if err != nil {
+				return nil, err
+			}
+		}
+		if strings.HasSuffix(name, ".sst") {
+			known[name] = StateFile{Size: f.Size, CRC32C: f.CRC32C}
+		}
+		f.Path = b.fs.PathJoin(chkName(job.id), b.name, name)
+		files = append(files, f)
+	}
+	b.crcs = known
+	return files, nil
+}
