@@ -1,0 +1,373 @@
+package planner
+
+import (
+	"strings"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// binder resolves names and types of one statement.
+type binder struct {
+	p       *Planner
+	conf    *Config
+	session expr.Session
+	ctes    []map[string]Node // innermost last
+	views   []string          // being expanded
+	tables  map[string]*tableInfo
+	group   *grouping // set while binding what stands above an aggregation
+	notices []string
+}
+
+// expr binds e over the columns of s.
+func (b *binder) expr(s *scope, e sql.Expr) (expr.Expr, error) {
+	if b.group != nil {
+		if x, err := b.group.replace(b, e); x != nil || err != nil {
+			return x, err
+		}
+	}
+	x, err := b.dispatch(s, e)
+	if err != nil {
+		return nil, diag.At(err, e.Position())
+	}
+	return x, nil
+}
+
+func (b *binder) exprs(s *scope, list []sql.Expr) ([]expr.Expr, error) {
+	out := make([]expr.Expr, len(list))
+	for i, e := range list {
+		x, err := b.expr(s, e)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = x
+	}
+	return out, nil
+}
+
+// two binds two operands.
+func (b *binder) two(s *scope, l, r sql.Expr) (x, y expr.Expr, err error) {
+	if x, err = b.expr(s, l); err != nil {
+		return nil, nil, err
+	}
+	y, err = b.expr(s, r)
+	return x, y, err
+}
+
+func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
+	switch e := e.(type) {
+	case *sql.Ident:
+		return b.ident(s, e)
+	case *sql.Literal:
+		return literal(e)
+	case *sql.Interval:
+		return expr.NewIntervalLiteral(e.Type, e.Value), nil
+	case *sql.Call:
+		return b.call(s, e)
+	case *sql.Cast:
+		x, err := b.expr(s, e.X)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewCast(x, e.Type, e.Try)
+	case *sql.Unary:
+		x, err := b.expr(s, e.X)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewUnary(e.Op, x)
+	case *sql.Binary:
+		l, r, err := b.two(s, e.L, e.R)
+		if err != nil {
+			return nil, err
+		}
+		x, err := expr.NewBinary(e.Op, l, r)
+		if err != nil {
+			return nil, diag.At(err, e.OpPos)
+		}
+		return x, nil
+	case *sql.Is:
+		return b.is(s, e)
+	case *sql.Between:
+		lo, hi, err := b.two(s, e.Lo, e.Hi)
+		if err != nil {
+			return nil, err
+		}
+		x, err := b.expr(s, e.X)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewBetween(x, lo, hi, e.Not, e.Symmetric)
+	case *sql.In:
+		return b.in(s, e)
+	case *sql.Like:
+		return b.like(s, e)
+	case *sql.Case:
+		return b.caseExpr(s, e)
+	case *sql.Item:
+		x, i, err := b.two(s, e.X, e.Index)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewItem(x, i)
+	case *sql.FieldAccess:
+		x, err := b.expr(s, e.X)
+		if err != nil {
+			return nil, err
+		}
+		x, err = expr.NewField(x, e.Name.Text)
+		return x, diag.At(err, e.Name.Pos)
+	case *sql.ArrayExpr:
+		list, err := b.exprs(s, e.Elems)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewArray(list)
+	case *sql.MapExpr:
+		return b.mapExpr(s, e)
+	case *sql.RowExpr:
+		list, err := b.exprs(s, e.Elems)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewRow(nil, list)
+	}
+	return nil, refuseExpr(e)
+}
+
+// refuseExpr names the expressions of Flink SQL that streamsql does not have.
+func refuseExpr(e sql.Expr) error {
+	refuse := func(what, hint string) error {
+		return diag.New(diag.Unsupported, e.Position(), "%s is not supported", what).WithHint("%s", hint)
+	}
+	switch e := e.(type) {
+	case *sql.Subquery:
+		return refuse("a scalar subquery", "compute the value in a query of its own, or write it as a constant")
+	case *sql.Exists:
+		return refuse("EXISTS (query)", "it needs joins, which are not supported yet; filter by a condition on the columns")
+	case *sql.Quantified:
+		return refuse(e.Op+" ANY|ALL (query)", "compare with a list of values: x IN (1, 2, 3)")
+	case *sql.NamedArg:
+		return refuse("a named argument", "pass the arguments by position")
+	case *sql.TimeDiff:
+		return refuse("(time - time) unit", "use TIMESTAMPDIFF(SECOND, from, to)")
+	case *sql.Star:
+		return diag.New(diag.Semantic, e.Pos, "* stands for columns only in a SELECT list and in COUNT(*)")
+	case *sql.TableArg, *sql.Descriptor:
+		return diag.New(diag.Semantic, e.Position(), "TABLE and DESCRIPTOR are arguments of window functions in FROM only").
+			WithHint("write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE))")
+	}
+	return refuse("this expression", "see docs/sql")
+}
+
+func (b *binder) ident(s *scope, e *sql.Ident) (expr.Expr, error) {
+	if b.group != nil {
+		return nil, b.group.ungrouped(b, e)
+	}
+	i, rest, err := s.resolve(e.Path)
+	if err != nil {
+		return nil, err
+	}
+	x := s.columnAt(i)
+	for _, n := range rest {
+		if x, err = expr.NewField(x, n.Text); err != nil {
+			return nil, diag.At(err, n.Pos)
+		}
+	}
+	return x, nil
+}
+
+func literal(e *sql.Literal) (expr.Expr, error) {
+	switch e.Kind {
+	case sql.LitString:
+		return expr.NewStringLiteral(e.Text), nil
+	case sql.LitInteger:
+		return expr.NewIntLiteral(e.Text)
+	case sql.LitDecimal:
+		return expr.NewDecimalLiteral(e.Text)
+	case sql.LitApprox:
+		return expr.NewApproxLiteral(e.Text)
+	case sql.LitBool:
+		switch e.Text {
+		case "TRUE":
+			return expr.NewBoolLiteral(true), nil
+		case "FALSE":
+			return expr.NewBoolLiteral(false), nil
+		}
+		return expr.NewNullLiteral(), nil
+	case sql.LitDate:
+		return expr.NewDateLiteral(e.Text)
+	case sql.LitTime:
+		return expr.NewTimeLiteral(e.Text)
+	case sql.LitTimestamp:
+		return expr.NewTimestampLiteral(e.Text)
+	case sql.LitBinary:
+		return expr.NewBinaryLiteral(e.Text)
+	}
+	return expr.NewNullLiteral(), nil
+}
+
+func (b *binder) is(s *scope, e *sql.Is) (expr.Expr, error) {
+	x, err := b.expr(s, e.X)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewIs(x, e.What, e.Not)
+}
+
+func (b *binder) in(s *scope, e *sql.In) (expr.Expr, error) {
+	if e.Query != nil {
+		return nil, diag.New(diag.Unsupported, e.Pos, "IN (query) is not supported").
+			WithDetail("it is a semi join, and joins are not supported yet").
+			WithHint("write the values as a list: x IN (1, 2, 3)")
+	}
+	x, err := b.expr(s, e.X)
+	if err != nil {
+		return nil, err
+	}
+	list, err := b.exprs(s, e.List)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewIn(x, list, e.Not)
+}
+
+func (b *binder) like(s *scope, e *sql.Like) (expr.Expr, error) {
+	x, pat, err := b.two(s, e.X, e.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	var esc expr.Expr
+	if e.Escape != nil {
+		if esc, err = b.expr(s, e.Escape); err != nil {
+			return nil, err
+		}
+	}
+	return expr.NewLike(x, pat, esc, e.Similar, e.Not)
+}
+
+func (b *binder) caseExpr(s *scope, e *sql.Case) (expr.Expr, error) {
+	var operand, els expr.Expr
+	var err error
+	if e.X != nil {
+		if operand, err = b.expr(s, e.X); err != nil {
+			return nil, err
+		}
+	}
+	when, then := make([]expr.Expr, len(e.Whens)), make([]expr.Expr, len(e.Whens))
+	for i, w := range e.Whens {
+		if when[i], then[i], err = b.two(s, w.Cond, w.Then); err != nil {
+			return nil, err
+		}
+	}
+	if e.Else != nil {
+		if els, err = b.expr(s, e.Else); err != nil {
+			return nil, err
+		}
+	}
+	return expr.NewCase(operand, when, then, els)
+}
+
+func (b *binder) mapExpr(s *scope, e *sql.MapExpr) (expr.Expr, error) {
+	var kvs []expr.Expr
+	for i := range e.Keys {
+		k, v, err := b.two(s, e.Keys[i], e.Values[i])
+		if err != nil {
+			return nil, err
+		}
+		kvs = append(kvs, k, v)
+	}
+	return expr.NewMap(kvs)
+}
+
+// call binds a scalar function.
+func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
+	name, err := functionName(e.Name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.Over != nil:
+		return nil, diag.New(diag.Unsupported, e.Pos, "%s(...) OVER is not supported", strings.ToUpper(name)).
+			WithDetail("OVER windows are not supported yet").
+			WithHint("aggregate by a window: GROUP BY window_start, window_end over TUMBLE")
+	case expr.IsFlinkAgg(name) && b.p.funcs.Lookup(name) == nil:
+		return nil, b.misplacedAggregate(e, name)
+	case e.Distinct || e.Star || e.Filter != nil || e.Within != nil || e.Nulls != sql.NullsUnset:
+		return nil, diag.New(diag.Semantic, e.Pos, "%s is not an aggregate function", name).
+			WithHint("DISTINCT, *, FILTER, WITHIN GROUP and IGNORE NULLS belong to aggregates")
+	}
+	args, err := b.exprs(s, e.Args)
+	if err != nil {
+		return nil, err
+	}
+	if strings.EqualFold(name, "COALESCE") {
+		return expr.NewCoalesce(args)
+	}
+	o, err := callOptions(e)
+	if err != nil {
+		return nil, err
+	}
+	return b.p.funcs.NewCall(name, args, o, b.session)
+}
+
+// functionName is the name of a function without the default catalog and database.
+func functionName(p sql.Path) (string, error) {
+	if len(p) == 1 {
+		return p[0].Text, nil
+	}
+	return catalog.Resolve(p)
+}
+
+func (b *binder) misplacedAggregate(e *sql.Call, name string) error {
+	if _, ok := expr.LookupAgg(name); !ok {
+		return unsupportedAggregate(e, name)
+	}
+	return diag.New(diag.Semantic, e.Pos, "aggregate %s cannot be used here", strings.ToUpper(name)).
+		WithDetail("aggregates stand in SELECT, HAVING and ORDER BY; never in WHERE, GROUP BY, VALUES or inside each other").
+		WithHint("aggregate in a subquery: SELECT ... FROM (SELECT ..., %s(...) AS x FROM ... GROUP BY ...)", strings.ToUpper(name))
+}
+
+func unsupportedAggregate(e *sql.Call, name string) error {
+	return diag.New(diag.Unsupported, e.Pos, "function %s is not supported", strings.ToUpper(name)).
+		WithDetail("Flink SQL has it; streamsql aggregates by COUNT, SUM, MIN, MAX and AVG")
+}
+
+// callOptions carries the keywords of a call over to the function table.
+func callOptions(e *sql.Call) (expr.CallOptions, error) {
+	o := expr.CallOptions{Unit: e.Unit}
+	if e.Trim != "" {
+		o.Words = append(o.Words, e.Trim)
+	}
+	if e.JSON == nil {
+		return o, nil
+	}
+	return jsonOptions(o, e)
+}
+
+// jsonOptions passes the clauses of the SQL/JSON functions on as words, in the order ON NULL, wrapper, ON EMPTY, ON ERROR.
+func jsonOptions(o expr.CallOptions, e *sql.Call) (expr.CallOptions, error) {
+	j := e.JSON
+	o.Return = j.Returning
+	if j.OnNull != "" {
+		o.Words = append(o.Words, j.OnNull+" ON NULL")
+	}
+	if j.Wrapper != "" {
+		o.Words = append(o.Words, j.Wrapper+" WRAPPER")
+	}
+	for _, c := range []struct {
+		b    sql.JSONBehavior
+		when string
+	}{{j.OnEmpty, " ON EMPTY"}, {j.OnError, " ON ERROR"}} {
+		if c.b.Default != nil {
+			return o, diag.New(diag.Unsupported, c.b.Default.Position(), "DEFAULT ...%s is not supported", c.when).
+				WithHint("write COALESCE(JSON_VALUE(...), default)")
+		}
+		if c.b.Kind != "" {
+			o.Words = append(o.Words, c.b.Kind+c.when)
+		}
+	}
+	return o, nil
+}

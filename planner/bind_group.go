@@ -1,0 +1,257 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// grouping collects what an aggregation over input computes. Expressions above it are bound so that group keys and
+// aggregate calls become columns of the Aggregate's output: the keys, then the aggregates.
+type grouping struct {
+	input *scope
+	keys  []expr.Expr // over input
+	pre   []expr.Expr // what the aggregation reads: keys, then arguments and filters; over input
+	aggs  []expr.Agg  // columns of pre
+	names []string    // of the aggregates
+}
+
+// hasAggregate reports an aggregate call (without OVER) in e.
+func hasAggregate(e sql.Expr) bool {
+	found := false
+	walkSQL(e, func(x sql.Expr) bool {
+		if c, ok := x.(*sql.Call); ok && c.Over == nil && len(c.Name) == 1 && expr.IsFlinkAgg(c.Name[0].Text) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// walkSQL visits e and the expressions below it, not entering queries.
+func walkSQL(e sql.Expr, f func(sql.Expr) bool) {
+	if e == nil || !f(e) {
+		return
+	}
+	all := func(list ...sql.Expr) {
+		for _, x := range list {
+			if x != nil {
+				walkSQL(x, f)
+			}
+		}
+	}
+	switch e := e.(type) {
+	case *sql.Call:
+		all(e.Args...)
+		all(e.Filter)
+	case *sql.Cast:
+		all(e.X)
+	case *sql.Unary:
+		all(e.X)
+	case *sql.Binary:
+		all(e.L, e.R)
+	case *sql.Is:
+		all(e.X)
+	case *sql.Between:
+		all(e.X, e.Lo, e.Hi)
+	case *sql.In:
+		all(e.X)
+		all(e.List...)
+	case *sql.Like:
+		all(e.X, e.Pattern, e.Escape)
+	case *sql.TimeDiff:
+		all(e.L, e.R)
+	case *sql.Case:
+		all(e.X)
+		for _, w := range e.Whens {
+			all(w.Cond, w.Then)
+		}
+		all(e.Else)
+	case *sql.Item:
+		all(e.X, e.Index)
+	case *sql.FieldAccess:
+		all(e.X)
+	case *sql.ArrayExpr:
+		all(e.Elems...)
+	case *sql.MapExpr:
+		all(e.Keys...)
+		all(e.Values...)
+	case *sql.RowExpr:
+		all(e.Elems...)
+	case *sql.NamedArg:
+		all(e.X)
+	}
+}
+
+// replace binds e as a group key or an aggregate; nil when it is neither and its parts are to be bound.
+func (g *grouping) replace(b *binder, e sql.Expr) (expr.Expr, error) {
+	if c, ok := e.(*sql.Call); ok && c.Over == nil && len(c.Name) == 1 && expr.IsFlinkAgg(c.Name[0].Text) &&
+		b.p.funcs.Lookup(c.Name[0].Text) == nil {
+		return g.aggregate(b, c)
+	}
+	if _, ok := e.(*sql.Literal); ok {
+		return nil, nil
+	}
+	if len(g.keys) == 0 || hasAggregate(e) {
+		return nil, nil
+	}
+	b.group = nil
+	x, err := b.expr(g.input, e)
+	b.group = g
+	if err != nil {
+		return nil, nil // its parts say what is wrong
+	}
+	for i, k := range g.keys {
+		if expr.Equal(k, x) {
+			return &expr.Column{Index: i, Name: keyName(k, i), T: k.Type()}, nil
+		}
+	}
+	return nil, nil
+}
+
+// keyName names a key column of the aggregation.
+func keyName(k expr.Expr, i int) string {
+	if c, ok := k.(*expr.Column); ok {
+		return c.Name
+	}
+	return fmt.Sprintf("$k%d", i)
+}
+
+// ungrouped is the error for a column above an aggregation that is no group key.
+func (g *grouping) ungrouped(b *binder, e *sql.Ident) error {
+	i, _, err := g.input.resolve(e.Path)
+	if err != nil {
+		return err
+	}
+	name := g.input.cols[i].field.Name
+	d := diag.New(diag.Semantic, e.Pos, "column %s is neither grouped nor aggregated", name)
+	if len(g.keys) == 0 {
+		return d.WithDetail("the query aggregates without GROUP BY, so it has one row for all input rows").
+			WithHint("add GROUP BY %s, or aggregate it: MAX(%s)", name, name)
+	}
+	return d.WithHint("add %s to GROUP BY, or aggregate it: MAX(%s)", name, name)
+}
+
+// column adds x to what the aggregation reads and returns its column.
+func (g *grouping) column(x expr.Expr) int {
+	for i, p := range g.pre {
+		if expr.Equal(p, x) && expr.IsDeterministic(x) {
+			return i
+		}
+	}
+	g.pre = append(g.pre, x)
+	return len(g.pre) - 1
+}
+
+// aggregate binds an aggregate call and returns its output column; equal calls share one.
+func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
+	name := strings.ToUpper(e.Name[0].Text)
+	kind, ok := expr.LookupAgg(name)
+	switch {
+	case !ok:
+		return nil, unsupportedAggregate(e, name)
+	case e.Within != nil || e.Nulls != sql.NullsUnset:
+		return nil, diag.New(diag.Semantic, e.Pos, "%s takes neither WITHIN GROUP nor IGNORE NULLS", name)
+	case e.Star && kind != expr.AggCount:
+		return nil, diag.New(diag.Semantic, e.Pos, "%s(*) does not exist", name).WithHint("only COUNT takes *")
+	case e.Star && e.Distinct:
+		return nil, diag.New(diag.Semantic, e.Pos, "COUNT(DISTINCT *) does not exist").WithHint("name a column: COUNT(DISTINCT c)")
+	case !e.Star && len(e.Args) != 1:
+		d := diag.New(diag.Semantic, e.Pos, "%s takes one argument, %d were given", name, len(e.Args))
+		if kind == expr.AggCount && len(e.Args) > 1 {
+			d.WithHint("count of one field: COUNT(DISTINCT (a, b)) is not supported; count DISTINCT a || '|' || b")
+		}
+		return nil, d
+	}
+	a := expr.Agg{Kind: kind, Arg: -1, Filter: -1, Distinct: e.Distinct}
+	text := name + "(*)"
+	b.group = nil
+	defer func() { b.group = g }()
+	if e.Star {
+		a.Kind = expr.AggCountStar
+	} else {
+		x, err := b.expr(g.input, e.Args[0])
+		if err != nil {
+			return nil, err
+		}
+		if x.Type().Kind == types.Null {
+			return nil, diag.New(diag.Semantic, e.Args[0].Position(), "%s(NULL) has no type", name).WithHint("write CAST(NULL AS INT)")
+		}
+		if !x.Type().Nullable && kind == expr.AggCount && !e.Distinct {
+			a.Kind = expr.AggCountStar // same count, and no column to read
+		} else {
+			a.Arg, a.ArgType = g.column(x), x.Type()
+		}
+		distinct := ""
+		if e.Distinct {
+			distinct = "DISTINCT "
+		}
+		text = name + "(" + distinct + x.String() + ")"
+		if a.Type, err = expr.AggType(kind, x.Type()); err != nil {
+			return nil, diag.At(err, e.Pos)
+		}
+	}
+	if a.Kind == expr.AggCountStar {
+		a.Type, _ = expr.AggType(expr.AggCountStar, types.BigIntType)
+	}
+	if e.Filter != nil {
+		f, err := b.condition(g.input, e.Filter, "FILTER")
+		if err != nil {
+			return nil, err
+		}
+		a.Filter = g.column(f)
+		text += " FILTER (WHERE " + f.String() + ")"
+	}
+	a.Text = text
+	return g.output(a), nil
+}
+
+// output is the column of aggregate a, new or shared.
+func (g *grouping) output(a expr.Agg) expr.Expr {
+	for i, o := range g.aggs {
+		if o.Kind == a.Kind && o.Arg == a.Arg && o.Filter == a.Filter && o.Distinct == a.Distinct {
+			return &expr.Column{Index: len(g.keys) + i, Name: g.names[i], T: o.Type}
+		}
+	}
+	name := fmt.Sprintf("$f%d", len(g.keys)+len(g.aggs))
+	g.aggs = append(g.aggs, a)
+	g.names = append(g.names, name)
+	return &expr.Column{Index: len(g.keys) + len(g.aggs) - 1, Name: name, T: a.Type}
+}
+
+// condition binds a BOOLEAN expression for the clause named where.
+func (b *binder) condition(s *scope, e sql.Expr, where string) (expr.Expr, error) {
+	x, err := b.expr(s, e)
+	if err != nil {
+		return nil, err
+	}
+	switch x.Type().Kind {
+	case types.Boolean:
+		return x, nil
+	case types.Null:
+		return expr.NewCast(x, types.BoolType, false)
+	}
+	return nil, diag.New(diag.Semantic, e.Position(), "%s needs a BOOLEAN condition, this has type %s", where, x.Type().WithNull(true)).
+		WithHint("compare it with something")
+}
+
+// node is the aggregation over in: a projection of what it reads, then the Aggregate.
+func (g *grouping) node(in Node) Node {
+	pre := &Project{In: in, Exprs: g.pre, Names: make([]string, len(g.pre))}
+	keys := make([]int, len(g.keys))
+	for i := range g.pre {
+		if i < len(g.keys) {
+			keys[i] = i
+			pre.Names[i] = keyName(g.pre[i], i)
+		} else if c, ok := g.pre[i].(*expr.Column); ok {
+			pre.Names[i] = c.Name
+		} else {
+			pre.Names[i] = fmt.Sprintf("$a%d", i)
+		}
+	}
+	return &Aggregate{In: pre, Keys: keys, Aggs: g.aggs, Names: g.names}
+}

@@ -1,0 +1,168 @@
+package planner
+
+import (
+	"strconv"
+
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// order binds ORDER BY of a SELECT block: ordinals and output names first, then expressions over FROM, which become
+// hidden columns behind the items.
+func (b *binder) order(list []sql.OrderItem, s *scope, items []item, distinct bool) (keys []SortKey, hidden []expr.Expr, err error) {
+	for _, o := range list {
+		k := sortKey(o)
+		if k.Col, err = ordinal(o.X, len(items)); err != nil {
+			return nil, nil, err
+		}
+		if k.Col < 0 {
+			k.Col = itemNamed(o.X, items)
+		}
+		if k.Col < 0 {
+			x, err := b.expr(s, o.X)
+			if err != nil {
+				return nil, nil, err
+			}
+			for i, it := range items {
+				if expr.Equal(it.x, x) {
+					k.Col = i
+					break
+				}
+			}
+			if k.Col < 0 {
+				if distinct {
+					return nil, nil, diag.New(diag.Semantic, o.X.Position(), "ORDER BY of SELECT DISTINCT must name a selected column").
+						WithHint("select the expression too")
+				}
+				k.Col = len(items) + len(hidden)
+				hidden = append(hidden, x)
+			}
+		}
+		keys = append(keys, k)
+	}
+	return keys, hidden, nil
+}
+
+// sortKey takes direction and NULL order; Flink sorts NULLs as the smallest values: first ascending, last descending.
+func sortKey(o sql.OrderItem) SortKey {
+	k := SortKey{Col: -1, Desc: o.Desc, NullsFirst: !o.Desc}
+	switch o.Nulls {
+	case "FIRST":
+		k.NullsFirst = true
+	case "LAST":
+		k.NullsFirst = false
+	}
+	return k
+}
+
+// ordinal is the column a number in ORDER BY means, -1 when x is no number.
+func ordinal(x sql.Expr, n int) (int, error) {
+	l, ok := x.(*sql.Literal)
+	if !ok || l.Kind != sql.LitInteger {
+		return -1, nil
+	}
+	i, err := strconv.Atoi(l.Text)
+	if err != nil || i < 1 || i > n {
+		return 0, diag.New(diag.Semantic, l.Pos, "ORDER BY %s: there are %d columns", l.Text, n)
+	}
+	return i - 1, nil
+}
+
+func itemNamed(x sql.Expr, items []item) int {
+	id, ok := x.(*sql.Ident)
+	if !ok || len(id.Path) != 1 {
+		return -1
+	}
+	for i, it := range items {
+		if it.name == id.Path[0].Text {
+			return i
+		}
+	}
+	return -1
+}
+
+// tail binds ORDER BY and LIMIT of a query that is no SELECT block: over its output columns.
+func (b *binder) tail(n Node, t sql.Tail, pos diag.Pos) (Node, error) {
+	if t.IsZero() {
+		return n, nil
+	}
+	f := n.Fields()
+	items := make([]item, len(f))
+	for i := range f {
+		items[i] = item{x: col(f, i), name: f[i].Name}
+	}
+	keys, hidden, err := b.order(t.Order, scopeOf("", f), items, true)
+	if err != nil {
+		return nil, err
+	}
+	if hidden != nil {
+		return nil, diag.New(diag.Semantic, pos, "ORDER BY must name an output column here")
+	}
+	return b.limit(n, keys, t, pos)
+}
+
+// limit puts a Sort on n when there is an order or a limit.
+func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, error) {
+	if t.IsZero() {
+		return n, nil
+	}
+	s := &Sort{In: n, Keys: keys, Limit: -1}
+	var err error
+	if t.Limit != nil {
+		if s.Limit, err = strconv.ParseInt(t.Limit.Text, 10, 64); err != nil {
+			return nil, diag.New(diag.Semantic, t.Limit.Pos, "LIMIT %s is too large", t.Limit.Text)
+		}
+	}
+	if t.Offset != nil {
+		if s.Offset, err = strconv.ParseInt(t.Offset.Text, 10, 64); err != nil {
+			return nil, diag.New(diag.Semantic, t.Offset.Pos, "OFFSET %s is too large", t.Offset.Text)
+		}
+	}
+	if bounded(n) {
+		return s, nil
+	}
+	where := pos
+	if len(t.Order) > 0 {
+		where = t.Order[0].X.Position()
+		return nil, diag.New(diag.Unsupported, where, "ORDER BY over an unbounded query is not supported").
+			WithDetail("its input never ends, so there is no last row to wait for").
+			WithHint("remove ORDER BY, or bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset')")
+	}
+	if updating(n) {
+		return nil, diag.New(diag.Unsupported, where, "LIMIT over an unbounded query that updates its rows is not supported").
+			WithHint("bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset'), or limit the rows before aggregating")
+	}
+	return s, nil
+}
+
+// bounded reports that n ends by itself.
+func bounded(n Node) bool {
+	if s, ok := n.(*Scan); ok {
+		return s.Info.Bounded
+	}
+	for _, in := range n.Inputs() {
+		if !bounded(in) {
+			return false
+		}
+	}
+	return true
+}
+
+// updating reports that n's rows can change.
+func updating(n Node) bool {
+	switch n := n.(type) {
+	case *Scan:
+		return n.Info.Mode != 0
+	case *Aggregate:
+		return !n.windowed()
+	case *Sort, *WindowAggregate:
+		return false
+	}
+	for _, in := range n.Inputs() {
+		if updating(in) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,241 @@
+package planner
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Config is the settings of a session: what SET and -D wrote over the defaults. It is safe for concurrent use.
+type Config struct {
+	mu     sync.RWMutex
+	values map[string]string
+}
+
+// NewConfig is a session without settings of its own.
+func NewConfig() *Config { return &Config{values: map[string]string{}} }
+
+// Clone is an independent copy: the settings a job starts with.
+func (c *Config) Clone() *Config {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n := NewConfig()
+	for k, v := range c.values {
+		n.values[k] = v
+	}
+	return n
+}
+
+// Set stores key = value. An unknown or irrelevant key is kept with a notice (files that also run on a Flink cluster
+// stay portable); a bad value of a known key, or a key whose meaning we do not implement, is an error at pos.
+func (c *Config) Set(key, value string, pos diag.Pos) (notice string, err error) {
+	key, notice = canonicalKey(key)
+	k, known := settings[key]
+	switch {
+	case !known && irrelevant(key):
+		notice = fmt.Sprintf("'%s' has no effect here: %s", key, "it configures a Flink cluster or an engine streamsql does not have")
+	case !known:
+		notice = fmt.Sprintf("unknown setting '%s' is kept but has no effect", key)
+		if near := diag.Nearest(key, settingKeys()); near != "" {
+			notice += fmt.Sprintf("; did you mean '%s'?", near)
+		}
+	default:
+		if err := k.check(key, value, pos); err != nil {
+			return "", err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.values[key] = value
+	return notice, nil
+}
+
+// Reset removes the session's value of key; "" removes all.
+func (c *Config) Reset(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key == "" {
+		clear(c.values)
+		return
+	}
+	key, _ = canonicalKey(key)
+	delete(c.values, key)
+}
+
+// Get is the effective value of key: the session's, else the default. ok is false for unknown keys that are not set.
+func (c *Config) Get(key string) (value string, ok bool) {
+	key, _ = canonicalKey(key)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if v, ok := c.values[key]; ok {
+		return v, true
+	}
+	k, ok := settings[key]
+	return k.def, ok
+}
+
+// IsSet reports that the session gave key a value.
+func (c *Config) IsSet(key string) bool {
+	key, _ = canonicalKey(key)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, ok := c.values[key]
+	return ok
+}
+
+// Setting is a row of SET without arguments.
+type Setting struct {
+	Key, Value, Default, Doc string
+	Changed                  bool
+}
+
+// All lists every known setting and every other key that is set, in key order.
+func (c *Config) All() []Setting {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var out []Setting
+	for k, s := range settings {
+		v, set := c.values[k]
+		if !set {
+			v = s.def
+		}
+		out = append(out, Setting{Key: k, Value: v, Default: s.def, Doc: s.doc, Changed: set})
+	}
+	for k, v := range c.values {
+		if _, known := settings[k]; !known {
+			out = append(out, Setting{Key: k, Value: v, Changed: true})
+		}
+	}
+	slices.SortFunc(out, func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// Duration is the value of a duration setting; 0 when it is unset and has no default.
+func (c *Config) Duration(key string) time.Duration {
+	v, _ := c.Get(key)
+	d, _ := connectors.ParseDuration(v)
+	return d
+}
+
+// Int is the value of an integer setting.
+func (c *Config) Int(key string) int {
+	v, _ := c.Get(key)
+	n, _ := strconv.Atoi(strings.TrimSpace(v))
+	return n
+}
+
+// Bool is the value of a boolean setting.
+func (c *Config) Bool(key string) bool {
+	v, _ := c.Get(key)
+	return strings.EqualFold(strings.TrimSpace(v), "true")
+}
+
+// Enum is the value of an enumerated setting, in its documented spelling.
+func (c *Config) Enum(key string) string {
+	v, _ := c.Get(key)
+	for _, w := range settings[key].values {
+		if strings.EqualFold(w, v) {
+			return w
+		}
+	}
+	return v
+}
+
+func (c *Config) float(key string) float64 {
+	v, _ := c.Get(key)
+	f, _ := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	return f
+}
+
+// Parallelism is the number of subtasks of an operator: table.exec.resource.default-parallelism when positive, else
+// parallelism.default, else the number of CPUs.
+func (c *Config) Parallelism() int {
+	if n := c.Int(keyTableParallelism); n > 0 {
+		return n
+	}
+	if n := c.Int(keyParallelism); n > 0 {
+		return n
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Zone is table.local-time-zone; "default" is the zone of the machine.
+func (c *Config) Zone() *time.Location {
+	v, _ := c.Get(keyZone)
+	z, err := parseZone(v)
+	if err != nil {
+		return time.Local
+	}
+	return z
+}
+
+// Batch reports execution.runtime-mode = batch.
+func (c *Config) Batch() bool { return c.Enum(keyRuntimeMode) == "batch" }
+
+// StateTTL is table.exec.state.ttl; 0 keeps state forever.
+func (c *Config) StateTTL() time.Duration { return c.Duration(keyStateTTL) }
+
+// JobOptions are the settings a job is run with. Name is pipeline.name, "" when not set: the caller takes Plan.Name.
+func (c *Config) JobOptions() exec.JobOptions {
+	name, _ := c.Get(keyPipelineName)
+	o := exec.JobOptions{
+		Name: name,
+		Checkpoints: exec.CheckpointConfig{
+			Interval:        c.Duration(keyInterval),
+			Timeout:         c.Duration(keyTimeout),
+			MinPause:        c.Duration(keyMinPause),
+			MaxConcurrent:   c.Int(keyMaxConcurrent),
+			TolerableFailed: c.Int(keyTolerable),
+		},
+		StateTTL: c.StateTTL(),
+		Restart:  c.restart(),
+	}
+	if c.Enum(keyMode) == "AT_LEAST_ONCE" {
+		o.Checkpoints.Mode = exec.AtLeastOnce
+	}
+	return o
+}
+
+// restart is the restart strategy. Without restart-strategy.type it is exponential-delay with checkpoints and none
+// without, as in Flink.
+func (c *Config) restart() exec.RestartStrategy {
+	kind := exec.RestartExponentialDelay
+	switch strings.ToLower(c.Enum(keyRestart)) {
+	case "none", "off", "disable":
+		kind = exec.RestartNever
+	case "fixed-delay", "fixeddelay":
+		kind = exec.RestartFixedDelay
+	case "failure-rate", "failurerate":
+		kind = exec.RestartFailureRate
+	case "":
+		if c.Duration(keyInterval) == 0 {
+			kind = exec.RestartNever
+		}
+	}
+	s := exec.DefaultRestart(kind)
+	s.MaxFailures = c.Int("restart-strategy.failure-rate.max-failures-per-interval")
+	s.RateInterval = c.Duration("restart-strategy.failure-rate.failure-rate-interval")
+	if kind == exec.RestartFailureRate {
+		s.Delay = c.Duration("restart-strategy.failure-rate.delay")
+	} else {
+		s.Attempts = c.Int("restart-strategy.fixed-delay.attempts")
+		s.Delay = c.Duration("restart-strategy.fixed-delay.delay")
+	}
+	s.InitialBackoff = c.Duration("restart-strategy.exponential-delay.initial-backoff")
+	s.MaxBackoff = c.Duration("restart-strategy.exponential-delay.max-backoff")
+	s.Multiplier = c.float("restart-strategy.exponential-delay.backoff-multiplier")
+	s.Jitter = c.float("restart-strategy.exponential-delay.jitter-factor")
+	s.ResetAfter = c.Duration("restart-strategy.exponential-delay.reset-backoff-threshold")
+	if v, _ := c.Get("restart-strategy.exponential-delay.attempts-before-reset-backoff"); v != "infinite" {
+		s.AttemptsBeforeReset = c.Int("restart-strategy.exponential-delay.attempts-before-reset-backoff")
+	}
+	return s
+}

@@ -1,0 +1,238 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Explain is the text of EXPLAIN: the logical plan as written, the physical plan, and how each sink is written.
+func (plan *Plan) Explain() string {
+	return "== Abstract Syntax Tree ==\n" + plan.abstract +
+		"\n== Optimized Physical Plan ==\n" + plan.PhysicalText() +
+		"\n== Delivery ==\n" + plan.DeliveryText()
+}
+
+// PhysicalText is the physical plan, a tree per sink. A scan read by several operators is printed once in full.
+func (plan *Plan) PhysicalText() string {
+	var sb strings.Builder
+	seen := map[*phys]int{}
+	for _, r := range plan.roots {
+		printPhys(&sb, r, "", seen)
+	}
+	return sb.String()
+}
+
+func printPhys(sb *strings.Builder, p *phys, indent string, seen map[*phys]int) {
+	if n, ok := p.op.(*normalize); ok && n.removed {
+		printPhys(sb, p.in[0], indent, seen)
+		return
+	}
+	sb.WriteString(indent + physLabel(p))
+	if id, ok := seen[p]; ok {
+		fmt.Fprintf(sb, " (shared, printed above as #%d)\n", id)
+		return
+	}
+	if _, ok := p.op.(*Scan); ok {
+		seen[p] = len(seen) + 1
+		fmt.Fprintf(sb, " #%d", seen[p])
+	}
+	sb.WriteString("\n")
+	for i, in := range p.in {
+		next := indent + "  "
+		if e := p.ship[i]; e.Ship != exec.Forward {
+			sb.WriteString(next + exchangeLabel(e, in, p.par) + "\n")
+			next += "  "
+		}
+		printPhys(sb, in, next, seen)
+	}
+}
+
+// physLabel is the node by Flink's name of the operator, with what flows out of it.
+func physLabel(p *phys) string {
+	s := strings.TrimSuffix(p.op.label(), ")")
+	switch n := p.op.(type) {
+	case *Scan:
+		s = "TableSource" + s + sourceDetail(n)
+	case *Aggregate:
+		s = "Group" + s
+	case *WindowTVF:
+		s = strings.Replace(s, "WindowTVF", "WindowTableFunction", 1)
+	case *Sort:
+		if len(n.Keys) == 0 {
+			s = strings.Replace(s, "Sort(orderBy=[], ", "Limit(", 1)
+			s = strings.Replace(s, "Sort(orderBy=[]", "FinalTable(", 1)
+		}
+	case *Sink:
+		s += fmt.Sprintf(", delivery=[%s]", n.Target.Delivery.Delivery)
+	}
+	if !strings.HasSuffix(s, "(") {
+		s += ", "
+	}
+	s += "changelogMode=" + "[" + strings.Trim(p.trait.String(), "[]") + "]"
+	if len(p.keys) > 0 {
+		s += ", upsertKeys=[" + strings.ReplaceAll(describeKeys(p), " or ", ", ") + "]"
+	}
+	return s + fmt.Sprintf(", parallelism=[%d])", p.par)
+}
+
+func sourceDetail(n *Scan) string {
+	s := ""
+	if n.Info.Rowtime >= 0 {
+		s += fmt.Sprintf(", watermark=[%s]", n.Info.Watermark)
+		if v, ok := n.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
+			s += fmt.Sprintf(", watermarkEmitStrategy=[%s]", v)
+		}
+	}
+	return s
+}
+
+func exchangeLabel(e exec.Edge, in *phys, par int) string {
+	switch {
+	case par == 1:
+		return "Exchange(distribution=[single])"
+	case e.Ship == exec.Hash:
+		return fmt.Sprintf("Exchange(distribution=[hash[%s]])", keyNames(in.fields, e.Keys))
+	}
+	return "Exchange(distribution=[rebalance])"
+}
+
+// DeliveryText says for every sink how it is written, why, and what its guarantee consists of.
+func (plan *Plan) DeliveryText() string {
+	var sb strings.Builder
+	for i, s := range plan.Sinks {
+		if i > 0 {
+			sb.WriteString("\n")
+		}
+		plan.delivery(&sb, s, plan.roots[i])
+	}
+	return sb.String()
+}
+
+func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
+	name := s.Table
+	if s.Collect {
+		name = "the result of SELECT"
+	}
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(sb, "  %-17s %s\n", label+":", fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(sb, "%s\n", name)
+	line("delivery", "%s%s", s.Mode.Delivery, guarantee(s.Mode.Delivery))
+	line("reason", "%s", s.Mode.Reason)
+	if s.Reason != "" {
+		line("rows", "%s", s.Reason)
+	}
+	line("changelog", "%s", root.trait)
+	if len(s.Mode.Key) > 0 {
+		line("primary key", "(%s)", strings.Join(s.Mode.Key, ", "))
+	}
+	line("source position", "%s", positionText(root))
+	line("operator state", "%s", stateText(root))
+	line("visible", "%s", visibleText(s.Mode.Delivery))
+	line("commit", "%s", commitText(s.Mode.Delivery))
+	line("latency", "%s", plan.latency(s.Mode.Delivery))
+	if s.Mode.Weakness != "" {
+		line("not covered", "%s", s.Mode.Weakness)
+	}
+}
+
+func guarantee(d connectors.Delivery) string {
+	switch d {
+	case connectors.TwoPhaseCommit:
+		return " (exactly once)"
+	case connectors.IdempotentUpsert:
+		return " (exactly once in the final table)"
+	case connectors.AtLeastOnce:
+		return " (rows can repeat after a failure)"
+	}
+	return " (rows can be lost or repeat after a failure)"
+}
+
+// positionText names the tables read.
+func positionText(root *phys) string {
+	var tables []string
+	var walk func(p *phys)
+	walk = func(p *phys) {
+		switch n := p.op.(type) {
+		case *Scan:
+			if !slices.Contains(tables, n.Info.Table.Name) {
+				tables = append(tables, n.Info.Table.Name)
+			}
+		case *Values:
+			if !slices.Contains(tables, "VALUES") {
+				tables = append(tables, "VALUES")
+			}
+		}
+		for _, in := range p.in {
+			walk(in)
+		}
+	}
+	walk(root)
+	return "positions in " + strings.Join(tables, ", ") + " are part of each checkpoint"
+}
+
+func stateText(root *phys) string {
+	var ops []string
+	var walk func(p *phys)
+	walk = func(p *phys) {
+		for _, in := range p.in {
+			walk(in)
+		}
+		if stateful(p) {
+			name, _, _ := strings.Cut(physLabel(p), "(")
+			ops = append(ops, name)
+		}
+	}
+	walk(root)
+	if ops == nil {
+		return "none"
+	}
+	return strings.Join(ops, ", ") + ", restored from the same checkpoint"
+}
+
+func visibleText(d connectors.Delivery) string {
+	if d == connectors.TwoPhaseCommit {
+		return "when the checkpoint that holds the rows is published and committed"
+	}
+	return "at once; after a failure readers can see earlier values again until the job has caught up"
+}
+
+func commitText(d connectors.Delivery) string {
+	switch d {
+	case connectors.TwoPhaseCommit:
+		return "pre-committed at the barrier, committed after the checkpoint is published; a restore commits what the checkpoint lists and aborts the rest"
+	case connectors.IdempotentUpsert:
+		return "flushed at the barrier; a replay writes the same keys again"
+	case connectors.AtLeastOnce:
+		return "flushed at the barrier; a replay writes the rows again"
+	}
+	return "never waited for"
+}
+
+// latency bounds how late a row is seen.
+func (plan *Plan) latency(d connectors.Delivery) string {
+	interval := plan.conf.Duration(keyInterval)
+	switch {
+	case d != connectors.TwoPhaseCommit:
+		return "as fast as rows are written"
+	case interval == 0:
+		return "checkpoints are off ('" + keyInterval + "' = 0): rows are visible only when the job stops or ends"
+	}
+	return fmt.Sprintf("up to %s (checkpoint interval) + the time of a checkpoint and a commit", shortDuration(interval))
+}
+
+func shortDuration(d time.Duration) string { return millis(d.Milliseconds()) }
+
+// ResultKinds is the changelog of a SELECT's rows in Flink's notation.
+func (plan *Plan) ResultKinds() string {
+	if plan.Schema == nil {
+		return types.AppendOnly.Kinds()
+	}
+	return plan.roots[0].trait.String()
+}

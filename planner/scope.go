@@ -1,0 +1,128 @@
+package planner
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// scope is the columns an expression may name: column i is output column i of the node it is bound over.
+type scope struct {
+	cols []scopeCol
+}
+
+type scopeCol struct {
+	table   string // alias or name of the table; "" = none
+	field   Field
+	refused string // why the column must not be used here, "" = it may
+}
+
+// scopeOf makes a scope of a node's output under one table name.
+func scopeOf(table string, fields []Field) *scope {
+	s := &scope{cols: make([]scopeCol, len(fields))}
+	for i, f := range fields {
+		s.cols[i] = scopeCol{table: table, field: f}
+	}
+	return s
+}
+
+func (s *scope) fields() []Field {
+	out := make([]Field, len(s.cols))
+	for i, c := range s.cols {
+		out[i] = c.field
+	}
+	return out
+}
+
+// names are the column names, for "did you mean".
+func (s *scope) names() []string {
+	out := make([]string, len(s.cols))
+	for i, c := range s.cols {
+		out[i] = c.field.Name
+	}
+	return out
+}
+
+// find is the column called name of the given table ("" = any): its index, or how many there are if not one.
+func (s *scope) find(table, name string) (index, count int) {
+	index = -1
+	for i, c := range s.cols {
+		if c.field.Name == name && (table == "" || c.table == table) {
+			count++
+			if index < 0 {
+				index = i
+			}
+		}
+	}
+	return index, count
+}
+
+func (s *scope) hasTable(name string) bool {
+	for _, c := range s.cols {
+		if c.table == name {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve finds the column a path names and the fields that follow it.
+func (s *scope) resolve(path sql.Path) (index int, rest sql.Path, err error) {
+	p := path
+	if len(p) > 3 && p[0].Text == catalog.DefaultCatalog && p[1].Text == catalog.DefaultDatabase {
+		p = p[2:]
+	} else if len(p) > 2 && p[0].Text == catalog.DefaultDatabase && !s.hasTable(p[0].Text) {
+		p = p[1:]
+	}
+	table, name, fields := "", p[0], p[1:]
+	if len(p) > 1 && s.hasTable(p[0].Text) {
+		if _, n := s.find(p[0].Text, p[1].Text); n > 0 {
+			table, name, fields = p[0].Text, p[1], p[2:]
+		} else if _, n := s.find("", p[0].Text); n == 0 {
+			return 0, nil, s.unknown(p[1], p[0].Text)
+		}
+	}
+	i, n := s.find(table, name.Text)
+	switch {
+	case n == 0:
+		return 0, nil, s.unknown(name, table)
+	case n > 1:
+		return 0, nil, diag.New(diag.Semantic, name.Pos, "column %s is ambiguous", name.Text).
+			WithHint("write it with its table: %s.%s", s.cols[i].table, name.Text)
+	case s.cols[i].refused != "":
+		return 0, nil, diag.New(diag.Semantic, name.Pos, "column %s cannot be used here", name.Text).WithDetail("%s", s.cols[i].refused)
+	}
+	return i, fields, nil
+}
+
+func (s *scope) unknown(n sql.Name, table string) error {
+	what := "column " + n.Text
+	if table != "" {
+		what += " of " + table
+	}
+	e := diag.New(diag.Semantic, n.Pos, "%s does not exist", what)
+	if len(s.cols) == 0 {
+		return e.WithDetail("there is no FROM clause to take columns from").WithHint("for text write '%s' in single quotes", n.Text)
+	}
+	names := s.names()
+	if near := diag.Nearest(n.Text, names); near != "" {
+		e.WithHint("did you mean %s?", near)
+	}
+	if len(names) > 30 {
+		names = append(names[:30:30], "…")
+	}
+	return e.WithDetail("columns: %s", strings.Join(names, ", "))
+}
+
+// columnAt is a reference to column i.
+func (s *scope) columnAt(i int) expr.Expr {
+	f := s.cols[i].field
+	return &expr.Column{Index: i, Name: f.Name, T: f.Type}
+}
+
+// asDiag finds the *diag.Error in err's chain.
+func asDiag(err error, target **diag.Error) bool { return errors.As(err, target) }

@@ -1,0 +1,262 @@
+package planner
+
+import (
+	"strings"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// tableInfo is a table as a source: its columns typed and its connector resolved.
+type tableInfo struct {
+	Table     *catalog.Table
+	Connector *connectors.Connector
+	Fields    []Field     // of Table.Columns
+	Computed  []expr.Expr // per column: over the physical and metadata columns by position; nil for those themselves
+	// Rowtime is the position of the watermark column, -1 = none; Watermark is over Fields.
+	Rowtime   int
+	Watermark expr.Expr
+	Mode      types.ChangelogMode
+	Bounded   bool
+	Key       string // equal for scans that can be shared: table and effective options
+	ID        string // stable name of the scan in operator ids
+}
+
+// typeTable types the computed columns and the watermark of t. defs are the columns' expressions as parsed where the
+// statement is at hand, by column name; others are parsed from their text.
+func (p *Planner) typeTable(t *catalog.Table, defs map[string]sql.Expr, mark sql.Expr, session expr.Session) (*tableInfo, error) {
+	info := &tableInfo{Table: t, Rowtime: -1, Fields: make([]Field, len(t.Columns)), Computed: make([]expr.Expr, len(t.Columns))}
+	base := &scope{cols: make([]scopeCol, len(t.Columns))}
+	for i, c := range t.Columns {
+		info.Fields[i] = Field{Name: c.Name, Type: c.Type}
+		base.cols[i] = scopeCol{table: t.Name, field: info.Fields[i]}
+		if c.Kind == catalog.Computed {
+			base.cols[i].refused = "a computed column cannot refer to another computed column"
+		}
+	}
+	b := &binder{p: p, session: session}
+	for i, c := range t.Columns {
+		if c.Kind != catalog.Computed {
+			continue
+		}
+		ast, err := storedExpr(defs[c.Name], c.Expr)
+		if err != nil {
+			return nil, storedError(err, t, "column "+c.Name)
+		}
+		e, err := b.expr(base, ast)
+		if err != nil {
+			return nil, storedError(err, t, "column "+c.Name)
+		}
+		info.Computed[i] = e
+		info.Fields[i].Type = e.Type()
+		if isProctime(e) {
+			info.Fields[i].Time = Proctime
+		}
+	}
+	if t.Watermark == nil {
+		return info, nil
+	}
+	return info, p.typeWatermark(info, b, mark)
+}
+
+func (p *Planner) typeWatermark(info *tableInfo, b *binder, mark sql.Expr) error {
+	t, w := info.Table, info.Table.Watermark
+	pos := diag.Pos{}
+	if mark != nil {
+		pos = mark.Position()
+	}
+	full := &scope{}
+	for i, f := range info.Fields {
+		full.cols = append(full.cols, scopeCol{table: t.Name, field: f})
+		if f.Name == w.Column {
+			info.Rowtime = i
+		}
+	}
+	f := info.Fields[info.Rowtime]
+	switch {
+	case f.Time == Proctime:
+		return diag.New(diag.Semantic, pos, "a watermark on the processing-time column %s is not possible", f.Name).
+			WithHint("remove the WATERMARK clause: processing time needs none")
+	case !f.Type.IsTimestamp():
+		return diag.New(diag.Semantic, pos, "watermark column %s has type %s", f.Name, f.Type).
+			WithDetail("a watermark column is TIMESTAMP(3) or TIMESTAMP_LTZ(3)").
+			WithHint("add a computed column, e.g. ts AS TO_TIMESTAMP_LTZ(%s, 3), and use it", f.Name)
+	case f.Type.Precision > 3:
+		return diag.New(diag.Semantic, pos, "watermark column %s has type %s: its precision is above 3", f.Name, f.Type).
+			WithDetail("watermarks count milliseconds; plain TIMESTAMP is TIMESTAMP(6)").
+			WithHint("declare the column as %s(3)", f.Type.Kind)
+	}
+	ast, err := storedExpr(mark, w.Expr)
+	if err != nil {
+		return storedError(err, t, "watermark")
+	}
+	e, err := b.expr(full, ast)
+	if err != nil {
+		return storedError(err, t, "watermark")
+	}
+	if e.Type().Kind != f.Type.Kind {
+		return diag.New(diag.Semantic, pos, "watermark expression has type %s, column %s has %s", e.Type(), f.Name, f.Type).
+			WithHint("subtract an interval from the column: %s - INTERVAL '5' SECOND", f.Name)
+	}
+	info.Watermark = e
+	info.Fields[info.Rowtime].Time = Rowtime
+	return nil
+}
+
+func storedExpr(ast sql.Expr, text string) (sql.Expr, error) {
+	if ast != nil {
+		return ast, nil
+	}
+	return sql.ParseExpr(text)
+}
+
+// storedError names the table of an expression whose text is not in the statement at hand: its positions would point
+// into other text.
+func storedError(err error, t *catalog.Table, what string) error {
+	return diag.New(diag.CodeOf(err), diag.Pos{}, "%s of table %s", what, t.Name).Wrap(err)
+}
+
+// isProctime reports the PROCTIME() call.
+func isProctime(e expr.Expr) bool {
+	c, ok := e.(*expr.Call)
+	return ok && c.Func.Name == "PROCTIME"
+}
+
+// source resolves t for reading.
+func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session expr.Session) (*tableInfo, error) {
+	info, err := p.typeTable(t, nil, nil, session)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.connector(t, pos)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) error { return tableError("source", t, pos, err) }
+	if c.NewSource == nil {
+		return nil, fail(diag.New(diag.Semantic, pos, "connector '%s' cannot be read, only written", c.Name))
+	}
+	info.Connector = c
+	if c.Check != nil {
+		if err := c.Check(t, connectors.UseSource); err != nil {
+			return nil, fail(err)
+		}
+	}
+	if err := checkMetadata(t, c, connectors.UseSource); err != nil {
+		return nil, fail(err)
+	}
+	if c.SourceMode != nil {
+		if info.Mode, err = c.SourceMode(t); err != nil {
+			return nil, fail(err)
+		}
+	}
+	if info.Mode == types.Upsert && len(t.PrimaryKey) == 0 {
+		return nil, fail(diag.New(diag.Semantic, pos, "an upsert source needs a primary key").
+			WithHint("declare PRIMARY KEY (...) NOT ENFORCED on %s", t.Name))
+	}
+	if c.Bounded != nil {
+		if info.Bounded, err = c.Bounded(t); err != nil {
+			return nil, fail(err)
+		}
+	}
+	if batch && !info.Bounded {
+		return nil, fail(diag.New(diag.Semantic, pos, "table %s is unbounded and cannot be read in batch mode", t.Name).
+			WithHint("bound the table by its options, or SET '%s' = 'streaming'", keyRuntimeMode))
+	}
+	if batch && info.Mode != types.AppendOnly {
+		return nil, fail(diag.New(diag.Unsupported, pos, "table %s is a changelog and cannot be read in batch mode", t.Name).
+			WithHint("SET '%s' = 'streaming'", keyRuntimeMode))
+	}
+	info.Key, info.ID = scanKey(t), t.Name
+	return info, nil
+}
+
+// scanKey is equal for two uses of a table with the same effective options.
+func scanKey(t *catalog.Table) string {
+	var sb strings.Builder
+	sb.WriteString(t.Name)
+	for _, k := range t.Options.Keys() {
+		v, _ := t.Options.Get(k)
+		sb.WriteString("\x00" + k + "\x01" + v)
+	}
+	return sb.String()
+}
+
+// connector finds the connector a table names.
+func (p *Planner) connector(t *catalog.Table, pos diag.Pos) (*connectors.Connector, error) {
+	var names []string
+	for i := range p.conns {
+		names = append(names, p.conns[i].Name)
+	}
+	name := t.Connector()
+	if name == "" {
+		return nil, diag.New(diag.Config, pos, "table %s has no option 'connector'", t.Name).
+			WithHint("add 'connector' = '...' to its WITH clause; known: %s", strings.Join(names, ", "))
+	}
+	for i := range p.conns {
+		if p.conns[i].Name == name {
+			return &p.conns[i], nil
+		}
+	}
+	e := diag.New(diag.Config, pos, "table %s names the unknown connector '%s'", t.Name, name).
+		WithDetail("known connectors: %s", strings.Join(names, ", "))
+	if near := diag.Nearest(name, names); near != "" {
+		e.WithHint("did you mean '%s'?", near)
+	}
+	return nil, e
+}
+
+// tableError is Flink's wrapper: which table, with its options, secrets masked.
+func tableError(use string, t *catalog.Table, pos diag.Pos, err error) error {
+	e := diag.New(diag.CodeOf(err), pos, "cannot use table %s as a %s", t.Name, use).Wrap(err)
+	var inner *diag.Error
+	if asDiag(err, &inner) {
+		e.Detail, e.Hint = inner.Detail, inner.Hint
+	}
+	if e.Detail == "" {
+		e.Detail = "its options: " + connectors.Render(t)
+	}
+	return e
+}
+
+// checkMetadata checks metadata columns against what the connector offers.
+func checkMetadata(t *catalog.Table, c *connectors.Connector, use connectors.Use) error {
+	var keys []string
+	for _, m := range c.Metadata {
+		keys = append(keys, m.Key)
+	}
+	for _, col := range t.Columns {
+		if col.Kind != catalog.Metadata || use == connectors.UseSink && col.Virtual {
+			continue
+		}
+		i := -1
+		for j, m := range c.Metadata {
+			if m.Key == col.Key {
+				i = j
+			}
+		}
+		if i < 0 {
+			if strings.HasPrefix(col.Key, "value.") {
+				continue // a format's metadata: the connector's Check knows its format
+			}
+			e := diag.New(diag.Semantic, diag.Pos{}, "connector '%s' has no metadata '%s' for column %s", c.Name, col.Key, col.Name)
+			if len(keys) == 0 {
+				return e.WithHint("remove the column: this connector has no metadata")
+			}
+			e.WithDetail("it has %s", strings.Join(keys, ", "))
+			if near := diag.Nearest(col.Key, keys); near != "" {
+				e.WithHint("did you mean METADATA FROM '%s'?", near)
+			}
+			return e
+		}
+		if use == connectors.UseSink && !c.Metadata[i].Writable {
+			return diag.New(diag.Semantic, diag.Pos{}, "metadata '%s' of column %s cannot be written", col.Key, col.Name).
+				WithHint("declare the column METADATA VIRTUAL")
+		}
+	}
+	return nil
+}
