@@ -41,23 +41,28 @@ func TestAnswers(t *testing.T) {
 			if got := b.TransactionVersion(t); (got >= 2) != (c.tv >= 2) {
 				t.Fatalf("the broker's transaction.version is %d, this run is for %d", got, c.tv)
 			}
-			var ran []string
-			datadriven.RunTest(t, fmt.Sprintf("testdata/%s-tv%d.txt", c.version, c.tv), func(t *testing.T, d *datadriven.TestData) string {
-				run, ok := scenarios[d.Cmd]
-				if !ok {
-					t.Fatalf("%s: there is no scenario %q", d.Pos, d.Cmd)
-				}
-				ran = append(ran, d.Cmd)
-				s := newScript(t, b, c.tv)
-				run(s)
-				return s.out.String()
-			})
-			for name := range scenarios {
-				if !slices.Contains(ran, name) {
-					t.Errorf("the file does not ask for scenario %s", name)
-				}
-			}
+			play(t, b, c.tv, fmt.Sprintf("testdata/%s-tv%d.txt", c.version, c.tv), scenarios)
 		})
+	}
+}
+
+// play runs the scenarios that the golden file names, and demands that it names all.
+func play(t *testing.T, b *harness.Broker, tv int16, file string, scenarios map[string]func(*script)) {
+	var ran []string
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+		run, ok := scenarios[d.Cmd]
+		if !ok {
+			t.Fatalf("%s: there is no scenario %q", d.Pos, d.Cmd)
+		}
+		ran = append(ran, d.Cmd)
+		s := newScript(t, b, tv)
+		run(s)
+		return s.out.String()
+	})
+	for name := range scenarios {
+		if !slices.Contains(ran, name) {
+			t.Errorf("%s does not ask for scenario %s", file, name)
+		}
 	}
 }
 
