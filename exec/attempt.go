@@ -19,6 +19,7 @@ type attempt struct {
 	cancel context.CancelFunc
 	done   <-chan struct{}
 
+	shared  connectors.Shared // of the attempt's connectors
 	sinks   []*openSink
 	sources map[checkpoint.OperatorID]connectors.Source
 	tasks   []*task
@@ -189,6 +190,7 @@ func (at *attempt) info(lineage string) connectors.JobInfo {
 		Name: o.Name, ID: o.ID, Lineage: lineage, Fence: o.Owner.Fence(),
 		CheckpointInterval: o.Checkpoints.Interval.Milliseconds(), CheckpointTimeout: o.Checkpoints.Timeout.Milliseconds(),
 		MinPause: o.Checkpoints.MinPause.Milliseconds(), MaxConcurrentCheckpoints: o.Checkpoints.MaxConcurrent, Log: o.Log,
+		Shared: &at.shared,
 	}
 }
 
@@ -209,7 +211,9 @@ func (at *attempt) start() {
 	for _, t := range at.tasks {
 		at.spawn(func() error {
 			defer at.live.Done()
-			return t.run(at.ctx)
+			opened := sync.OnceFunc(at.opened.Done)
+			defer opened()
+			return t.run(at.ctx, opened)
 		})
 		at.spawn(func() error { return t.finish(at.ctx) })
 	}
@@ -221,15 +225,8 @@ func (at *attempt) start() {
 		}
 	}
 	at.spawn(func() error {
-		opened := make(chan struct{})
-		go func() { at.opened.Wait(); close(opened) }()
-		select {
-		case <-opened:
-			close(at.ready)
-		case <-at.done:
-			// Tasks that failed before they opened never will: release the goroutine that waits for them.
-			<-opened
-		}
+		at.opened.Wait() // a task that fails counts as well: the attempt then ends by its failure
+		close(at.ready)
 		return nil
 	})
 }

@@ -138,13 +138,13 @@ func (at *attempt) newSourceReader(t *task, n *Node, splits []*split) (*sourceRe
 		in: batch.NewBuilder(n.Source.Spec.Schema)}
 	var err error
 	if n.Source.Rows != nil {
-		if s.rows, err = compile(n.Source.Rows, at.job.g.Session); err != nil {
+		if s.rows, err = expr.Compile(n.Source.Rows, at.job.g.Session); err != nil {
 			return nil, err
 		}
 	}
 	if w := n.Source.Watermark; w != nil {
 		s.marks = &watermarker{spec: w}
-		if s.marks.prog, err = compile([]expr.Expr{w.Expr}, at.job.g.Session); err != nil {
+		if s.marks.prog, err = expr.Compile([]expr.Expr{w.Expr}, at.job.g.Session); err != nil {
 			return nil, err
 		}
 	}

@@ -204,6 +204,9 @@ func (j *Job) Wait(ctx context.Context) error {
 	}
 }
 
+// Ended is closed when the job ended.
+func (j *Job) Ended() <-chan struct{} { return j.ended }
+
 // Checkpoint takes a checkpoint now and returns its id when it is durable and committed.
 func (j *Job) Checkpoint(ctx context.Context) (checkpoint.ID, error) { return j.request(ctx, false) }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
 )
 
 // sourceReader is the head of a source task: it reads splits, computes columns, makes watermarks, and starts barriers
@@ -24,8 +25,8 @@ type sourceReader struct {
 
 	in    *batch.Builder
 	out   batch.Batch
-	rows  evaluator    // computed columns, nil = none
-	marks *watermarker // nil = the table has no watermark
+	rows  *expr.Program // computed columns, nil = none
+	marks *watermarker  // nil = the table has no watermark
 
 	emitted   Watermark
 	idle      bool

@@ -27,7 +27,7 @@ type task struct {
 }
 
 // run is the task's life. The attempt waits for it.
-func (t *task) run(ctx context.Context) (err error) {
+func (t *task) run(ctx context.Context, opened func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = t.recovered(p)
@@ -39,7 +39,7 @@ func (t *task) run(ctx context.Context) (err error) {
 	if err := t.open(); err != nil {
 		return err
 	}
-	t.at.opened.Done()
+	opened()
 	if t.source != nil {
 		return t.source.run(ctx)
 	}

@@ -6,13 +6,14 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
 // watermarker evaluates a table's WATERMARK FOR expression.
 type watermarker struct {
 	spec *WatermarkSpec
-	prog evaluator
+	prog *expr.Program
 	last int64 // ms of the last periodic emission
 }
 

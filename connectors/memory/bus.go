@@ -1,0 +1,151 @@
+package memory
+
+import (
+	"context"
+	"sync"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Row is a row of a table: its kind and one value per physical column in declared order.
+type Row struct {
+	Kind   types.RowKind
+	Values []types.Datum
+}
+
+// Insert is a +I row.
+func Insert(values ...types.Datum) Row { return Row{Kind: types.Insert, Values: values} }
+
+// Bus holds feeds and queues by name. Safe for concurrent use, as are they.
+type Bus struct {
+	mu     sync.Mutex
+	feeds  map[string]*Feed
+	queues map[string]*Queue
+}
+
+// NewBus makes an empty bus.
+func NewBus() *Bus { return &Bus{feeds: map[string]*Feed{}, queues: map[string]*Queue{}} }
+
+// Feed is the feed called name. It is made, with one split, when there is none.
+func (b *Bus) Feed(name string) *Feed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.feeds[name]
+	if f == nil {
+		f = newFeed(name)
+		b.feeds[name] = f
+	}
+	return f
+}
+
+// Queue is the queue called name. It is made when there is none.
+func (b *Bus) Queue(name string) *Queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[name]
+	if q == nil {
+		q = newQueue(name)
+		b.queues[name] = q
+	}
+	return q
+}
+
+// The values of the option 'changelog' and 'delivery'.
+const (
+	exactlyOnce = "exactly-once"
+	atLeastOnce = "at-least-once"
+)
+
+var options = []connectors.Option{
+	{Key: "name", Type: connectors.StringOption, Doc: "name of the feed or queue in the program; the table's name by default"},
+	{Key: "changelog", Type: connectors.EnumOption, Default: "append", Values: []string{"append", "upsert", "retract"},
+		Doc: "the kinds of rows the program feeds, or takes"},
+	{Key: "delivery", Type: connectors.EnumOption, Default: exactlyOnce, Values: []string{exactlyOnce, atLeastOnce},
+		Doc: "exactly-once shows rows when their checkpoint is committed, at-least-once shows them at once"},
+	{Key: "bounded", Type: connectors.BoolOption, Default: "false", Doc: "the program closes the feed some time"},
+}
+
+// Connector is the connector 'memory' of this bus.
+func (b *Bus) Connector() *connectors.Connector {
+	return &connectors.Connector{
+		Name: "memory", Doc: "feeds tables from, and reads tables into, the Go program around the engine",
+		Options: options,
+		SourceMode: func(t *catalog.Table) (types.ChangelogMode, error) {
+			o, err := parse(t)
+			return o.mode, err
+		},
+		Bounded: func(t *catalog.Table) (bool, error) {
+			o, err := parse(t)
+			return o.bounded, err
+		},
+		Check: func(t *catalog.Table, use connectors.Use) error {
+			o, err := parse(t)
+			if err == nil && o.mode == types.Upsert && len(t.PrimaryKey) == 0 {
+				err = diag.New(diag.Config, t.Options.Pos("changelog"), "table %q has 'changelog' = 'upsert' and no primary key", t.Name).
+					WithHint("declare PRIMARY KEY (...) NOT ENFORCED, or use 'changelog' = 'retract'")
+			}
+			return err
+		},
+		NewSource: func(_ context.Context, spec connectors.SourceSpec) (connectors.Source, error) {
+			o, err := parse(spec.Table)
+			if err != nil {
+				return nil, err
+			}
+			return newSource(b.Feed(o.name), spec), nil
+		},
+		SinkModes: sinkModes,
+		NewSink: func(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
+			o, err := parse(spec.Table)
+			if err != nil {
+				return nil, err
+			}
+			return &sink{q: b.Queue(o.name), spec: spec}, nil
+		},
+	}
+}
+
+// parsed are a table's options.
+type parsed struct {
+	name, delivery string
+	mode           types.ChangelogMode
+	bounded        bool
+}
+
+func parse(t *catalog.Table) (parsed, error) {
+	v, err := connectors.Parse(t, options, nil)
+	if err != nil {
+		return parsed{}, err
+	}
+	p := parsed{name: v.String("name"), delivery: v.Enum("delivery"), bounded: v.Bool("bounded")}
+	if p.name == "" {
+		p.name = t.Name
+	}
+	switch v.Enum("changelog") {
+	case "upsert":
+		p.mode = types.Upsert
+	case "retract":
+		p.mode = types.Retract
+	}
+	return p, nil
+}
+
+func sinkModes(t *catalog.Table) ([]connectors.SinkMode, error) {
+	o, err := parse(t)
+	if err != nil {
+		return nil, err
+	}
+	m := connectors.SinkMode{Changelog: o.mode, Delivery: connectors.TwoPhaseCommit,
+		Reason: "rows are shown to the program when their checkpoint is committed"}
+	if o.mode == types.Upsert {
+		m.Key = t.PrimaryKey
+	}
+	if o.delivery == atLeastOnce {
+		m.Delivery = connectors.AtLeastOnce
+		m.Reason = "'delivery' = 'at-least-once': rows are shown to the program at once"
+		m.Weakness = "after a restart rows can be shown again"
+	}
+	return []connectors.SinkMode{m}, nil
+}

@@ -1,0 +1,65 @@
+package op
+
+import (
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// CalcSpec describes a filter and a projection in one step.
+type CalcSpec struct {
+	// Filter keeps the rows for which it is TRUE; nil keeps all. Over the input.
+	Filter expr.Expr
+	// Project are the output columns, over the input; nil passes the input's columns on.
+	Project []expr.Expr
+	Session expr.Session
+}
+
+// NewCalc filters, then projects. Row kinds pass through: an updating stream's -U and +U are filtered each on its own
+// values, as Flink's Calc does. A row's error counts only if the filter keeps the row.
+func NewCalc(spec CalcSpec) func() exec.Operator {
+	return func() exec.Operator { return &calc{spec: spec} }
+}
+
+type calc struct {
+	exec.Stateless
+	spec   CalcSpec
+	filter *expr.Filter
+	prog   *expr.Program
+	out    batch.Batch
+}
+
+// Open implements exec.Operator.
+func (c *calc) Open(exec.Subtask) (err error) {
+	if c.spec.Filter != nil {
+		if c.filter, err = expr.CompileFilter(c.spec.Filter, c.spec.Session); err != nil {
+			return err
+		}
+	}
+	if c.spec.Project != nil {
+		c.prog, err = expr.Compile(c.spec.Project, c.spec.Session)
+	}
+	return err
+}
+
+// Process implements exec.Operator.
+func (c *calc) Process(_ int, b *batch.Batch, out exec.Emitter) error {
+	if c.filter != nil {
+		var err error
+		if b, err = c.filter.Apply(b); err != nil {
+			return err
+		}
+		if b.Len() == 0 {
+			return nil
+		}
+	}
+	if c.prog == nil {
+		return out.Emit(b)
+	}
+	cols, err := c.prog.Eval(b)
+	if err != nil {
+		return err
+	}
+	c.out = batch.Batch{N: b.N, Sel: b.Sel, Kinds: b.Kinds, Cols: cols}
+	return out.Emit(&c.out)
+}
