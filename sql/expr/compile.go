@@ -100,13 +100,9 @@ func callKernel(e *Call, s Session) func(*evalCtx, *node, []int32) {
 		for _, k := range n.kids {
 			v := k.eval(c, sel)
 			args = append(args, v)
-			allConst = allConst && v.Const && len(k.errs) == 0
+			allConst = allConst && v.Const
 		}
 		count, rows := c.n, c.rows(sel)
-		first := int32(0)
-		if len(rows) > 0 {
-			first = rows[0]
-		}
 		if allConst {
 			count = 1
 			rows = c.ident[:min(1, len(rows))]
@@ -121,11 +117,11 @@ func callKernel(e *Call, s Session) func(*evalCtx, *node, []int32) {
 		}
 		eval(args, rows, count, out, func(row int32, err *diag.Error) {
 			n.fail(int(row), count, err)
-			if allConst {
-				n.errs[len(n.errs)-1].row = first
-			}
 		})
 		out.Const = allConst
+		if allConst {
+			n.spreadError(c.rows(sel))
+		}
 		if allConst && c.n == 0 && out.Valid == nil && len(rows) == 0 {
 			n.setNull(0, 1)
 		}

@@ -220,7 +220,7 @@ func strict(t types.Type, dense bool, k func(c *evalCtx, n *node, args []*batch.
 		for _, kid := range n.kids {
 			v := kid.eval(c, sel)
 			args = append(args, v)
-			allConst = allConst && v.Const && len(kid.errs) == 0
+			allConst = allConst && v.Const
 		}
 		rows, ksel := c.n, sel
 		if allConst {
@@ -232,13 +232,22 @@ func strict(t types.Type, dense bool, k func(c *evalCtx, n *node, args []*batch.
 		n.andValid(args, rows)
 		k(c, n, args, out, ksel, rows)
 		out.Const = allConst
-		if allConst && len(n.errs) > 0 && len(sel) > 0 {
-			n.errs[0].row = sel[0]
-		}
-		if allConst && c.n == 0 {
-			n.errs = n.errs[:0]
+		if allConst {
+			n.spreadError(c.rows(sel))
 		}
 		n.inherit(n.kids)
+	}
+}
+
+// spreadError makes the error of a Const result that of every row.
+func (n *node) spreadError(rows []int32) {
+	if len(n.errs) == 0 {
+		return
+	}
+	e := n.errs[0]
+	n.errs = n.errs[:0]
+	for _, r := range rows {
+		n.errs = append(n.errs, rowErr{r, e.err, e.expr})
 	}
 }
 
