@@ -141,8 +141,10 @@ func (g *gate) onBarrier(in *gateInput, b checkpoint.Barrier) {
 	in.last = b
 	if g.mode == ExactlyOnce {
 		if g.aligning != 0 && b.ID > g.aligning {
-			// The older checkpoint was given up before this channel's barrier was made: start over with the newer.
+			// The older checkpoint was given up before this channel's barrier was made: start over with the newer. The
+			// older one must not pass any more, even if its last barrier comes: channels were unblocked.
 			g.release()
+			g.passed = b.ID - 1
 		}
 		if b.ID < g.aligning {
 			return
