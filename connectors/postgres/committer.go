@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// committer finishes the sink's transactions of both protocols.
+type committer struct {
+	sink *tableSink
+	conn *pgx.Conn // nil = connect first
+}
+
+func (c *committer) session(ctx context.Context) (*pgx.Conn, error) {
+	if c.conn != nil {
+		return c.conn, nil
+	}
+	conn, err := c.sink.connect(ctx)
+	if err == nil {
+		c.conn = conn
+	}
+	return conn, err
+}
+
+// done drops the session after an error: its state is unknown, and the outcome must be asked on a new one.
+func (c *committer) done(err error) error {
+	if err != nil {
+		_ = c.Close() // the first error counts
+	}
+	return explain(c.sink.spec.Table.Name, err)
+}
+
+// Classify implements checkpoint.Committer. It first takes the sink from earlier incarnations: an answer read before
+// that could still change.
+func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) ([]checkpoint.Outcome, error) {
+	conn, err := c.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := decodeAll(cs)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.sink.own(ctx, conn)
+	if err != nil {
+		return nil, c.done(err)
+	}
+	out := make([]checkpoint.Outcome, len(cs))
+	for i, p := range list {
+		committed, err := hasMarker(ctx, conn, t, c.sink.identity(), cs[i], p.Seq)
+		if err != nil {
+			return nil, c.done(err)
+		}
+		switch {
+		case committed:
+			out[i] = checkpoint.OutcomeCommitted
+		case p.Protocol == writeAhead:
+			out[i] = checkpoint.OutcomeOpen
+		default:
+			gids, err := listPrepared(ctx, conn, p.GID)
+			if err != nil {
+				return nil, c.done(err)
+			}
+			out[i] = checkpoint.OutcomeAborted
+			if len(gids) > 0 {
+				out[i] = checkpoint.OutcomeOpen
+			}
+		}
+	}
+	return out, nil
+}
+
+func decodeAll(cs []checkpoint.Committable) (list []*committable, keep map[string]bool, err error) {
+	keep = map[string]bool{}
+	for _, c := range cs {
+		p, err := decodeCommittable(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, p)
+		if p.GID != "" {
+			keep[p.GID] = true
+		}
+	}
+	return list, keep, nil
+}
+
+// Commit implements checkpoint.Committer.
+func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) error {
+	if err := checkpoint.Failpoint("commit.before"); err != nil {
+		return err
+	}
+	conn, err := c.session(ctx)
+	if err != nil {
+		return err
+	}
+	list, _, err := decodeAll(cs)
+	if err != nil {
+		return err
+	}
+	t, err := c.sink.own(ctx, conn)
+	if err != nil {
+		return c.done(err)
+	}
+	for i, p := range list {
+		if p.Protocol == prepared {
+			err = c.commitPrepared(ctx, conn, t, cs[i], p)
+		} else {
+			err = c.apply(ctx, conn, t, cs[i], p)
+		}
+		if err != nil {
+			return c.done(err)
+		}
+		if err := checkpoint.Failpoint("commit.during"); err != nil {
+			return err
+		}
+	}
+	return checkpoint.Failpoint("commit.after")
+}
+
+func (c *committer) commitPrepared(ctx context.Context, conn *pgx.Conn, t *target, cm checkpoint.Committable, p *committable) error {
+	_, err := conn.Exec(context.WithoutCancel(ctx), `COMMIT PREPARED `+literal(p.GID))
+	var pe *pgconn.PgError
+	if err == nil || !errors.As(err, &pe) || pe.Code != "42704" {
+		return err
+	}
+	// 42704 (no such transaction) answers "committed already" and "rolled back" alike: the marker tells.
+	committed, err := hasMarker(ctx, conn, t, c.sink.identity(), cm, p.Seq)
+	if err != nil || committed {
+		return err
+	}
+	return diag.New(diag.Lost, diag.Pos{}, "prepared transaction %q of checkpoint %d was rolled back by someone else", p.GID, cm.Checkpoint).
+		WithDetail("it held %d rows of subtask %d for table %s, and its marker row is not in %s", p.Rows, cm.Subtask, t.tableRef(), commitsTable).
+		WithHint("restore an earlier checkpoint with --restore PATH, or accept the loss by restoring none")
+}
+
+// apply writes the rows kept in the checkpoint together with their marker. A marker that is there already, or is being
+// written by a suspended incarnation, makes the INSERT wait and then do nothing.
+func (c *committer) apply(ctx context.Context, conn *pgx.Conn, t *target, cm checkpoint.Committable, p *committable) error {
+	id := c.sink.identity()
+	err := inTx(ctx, conn, func(tx pgx.Tx) error {
+		if err := checkOwner(ctx, tx, t, id, true); err != nil {
+			return err
+		}
+		err := insertMarker(ctx, tx, t, id, cm.Lineage, cm.Checkpoint, cm.Subtask, p.Seq, p.Rows)
+		if err != nil {
+			return err
+		}
+		return copyIn(ctx, conn, copyStatement(t, p.Columns), bytes.NewReader(p.data))
+	})
+	if errors.Is(err, errMarked) {
+		return nil
+	}
+	return err
+}
+
+var errMarked = errors.New("marker exists")
+
+// insertMarker writes the marker of one committable; errMarked when it is there.
+func insertMarker(ctx context.Context, tx pgx.Tx, t *target, id identity, lineage string, ckpt checkpoint.ID, writer, seq int, rows int64) error {
+	tag, err := tx.Exec(ctx, `INSERT INTO `+t.marker(commitsTable)+` (job, sink, lineage, ckpt, writer, seq, rows)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`, id.job, id.sink, lineage, int64(ckpt), writer, seq, rows)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = errMarked
+	}
+	return err
+}
+
+func hasMarker(ctx context.Context, conn *pgx.Conn, t *target, id identity, cm checkpoint.Committable, seq int) (ok bool, err error) {
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+t.marker(commitsTable)+`
+		WHERE job = $1 AND sink = $2 AND lineage = $3 AND ckpt = $4 AND writer = $5 AND seq = $6)`,
+		id.job, id.sink, cm.Lineage, int64(cm.Checkpoint), cm.Subtask, seq).Scan(&ok)
+	return ok, err
+}
+
+// markerDays is how long markers are kept: far longer than any checkpoint that could still name them.
+const markerDays = 30
+
+// Abort implements checkpoint.Committer.
+func (c *committer) Abort(ctx context.Context, keepList []checkpoint.Committable) error {
+	conn, err := c.session(ctx)
+	if err != nil {
+		return err
+	}
+	_, keep, err := decodeAll(keepList)
+	if err != nil {
+		return err
+	}
+	t, err := c.sink.own(ctx, conn)
+	if err != nil {
+		return c.done(err)
+	}
+	id := c.sink.identity()
+	if err := rollbackPrepared(ctx, conn, id, keep); err != nil {
+		return c.done(err)
+	}
+	if err := c.reportStrangers(ctx, conn, id); err != nil {
+		return c.done(err)
+	}
+	_, err = conn.Exec(ctx, `DELETE FROM `+t.marker(commitsTable)+` WHERE job = $1 AND sink = $2 AND committed_at < now() - make_interval(days => $3)`, id.job, id.sink, markerDays)
+	return c.done(err)
+}
+
+// reportStrangers logs prepared transactions that other lineages of this job and sink left behind. They may belong to
+// a state directory that still exists, so nothing but a person may end them.
+func (c *committer) reportStrangers(ctx context.Context, conn *pgx.Conn, id identity) error {
+	gids, err := listPrepared(ctx, conn, id.gidPrefix())
+	if err != nil {
+		return err
+	}
+	mine, err := listPrepared(ctx, conn, id.lineagePrefix())
+	if err != nil {
+		return err
+	}
+	if n := len(gids) - len(mine); n > 0 {
+		c.sink.log.Warn("prepared transactions of an earlier life of this job are open; they hold locks until someone ends them",
+			"count", n, "how", "SELECT gid, prepared FROM pg_prepared_xacts WHERE gid LIKE '"+id.gidPrefix()+"%'; ROLLBACK PREPARED '<gid>'")
+	}
+	return nil
+}
+
+// Close implements checkpoint.Committer.
+func (c *committer) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	conn := c.conn
+	c.conn = nil
+	return conn.Close(ctx)
+}

@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Connectors are 'jdbc' and its alias 'postgres'. They differ in the form of 'url' only.
+func Connectors() []connectors.Connector {
+	jdbc := connectors.Connector{
+		Name:      "jdbc",
+		Doc:       "PostgreSQL, with Flink's options and URL (jdbc:postgresql://host:port/database)",
+		Options:   options,
+		Check:     check,
+		SinkModes: sinkModes,
+		NewSink:   newSink,
+	}
+	pg := jdbc
+	pg.Name, pg.Doc = "postgres", "PostgreSQL, with a native URL (postgres://user@host:port/database)"
+	return []connectors.Connector{jdbc, pg}
+}
+
+var options = []connectors.Option{
+	{Key: "connector", Type: connectors.StringOption, Required: true, Flink: true, Doc: "'jdbc' or 'postgres'."},
+	{Key: "property-version", Type: connectors.IntOption, Default: "1", Flink: true, Doc: "Accepted for Flink; no effect."},
+	{Key: "url", Type: connectors.StringOption, Required: true, Flink: true, Doc: "jdbc:postgresql://host:port/database?… or postgres://user:password@host:port/database?…"},
+	{Key: "table-name", Type: connectors.StringOption, Required: true, Flink: true, Doc: "Table to write, optionally schema.table."},
+	{Key: "username", Type: connectors.StringOption, Flink: true, Doc: "User, when the URL names none."},
+	{Key: "password", Type: connectors.StringOption, Flink: true, Doc: "Password of 'username'."},
+	{Key: "driver", Type: connectors.StringOption, Flink: true, Doc: "Java driver class; accepted for Flink, no effect."},
+	{Key: "connection.max-retry-timeout", Type: connectors.DurationOption, Default: "60 s", Flink: true, Doc: "How long connecting is retried."},
+	{Key: "sink.buffer-flush.max-rows", Type: connectors.IntOption, Default: "5000", Flink: true, Doc: "Rows buffered before they are sent (Flink's default is 100)."},
+	{Key: "sink.buffer-flush.interval", Type: connectors.DurationOption, Default: "1 s", Flink: true, Doc: "Upserts: age of the oldest buffered row at which the buffer is sent with the next row or barrier; 0 = off."},
+	{Key: "sink.max-retries", Type: connectors.IntOption, Default: "3", Flink: true, Doc: "How often a failed upsert transaction is repeated before the job fails."},
+	{Key: "sink.parallelism", Type: connectors.IntOption, Flink: true, Doc: "Parallelism of the sink."},
+	{Key: "sink.delivery-guarantee", Type: connectors.EnumOption, Values: []string{"exactly-once", "at-least-once", "none"}, Default: "exactly-once", Doc: "Tables without a primary key: 'exactly-once' (two-phase commit), or rows sent at once."},
+	{Key: "sink.commit-protocol", Type: connectors.EnumOption, Values: []string{"auto", "prepared", "write-ahead"}, Default: "auto", Doc: "'prepared' uses PREPARE TRANSACTION, 'write-ahead' keeps the rows in the checkpoint; 'auto' takes 'prepared' where max_prepared_transactions allows it."},
+	{Key: "sink.write-ahead.max-bytes", Type: connectors.MemoryOption, Default: "256mb", Doc: "Write-ahead: rows one subtask may hold per checkpoint."},
+}
+
+// config is a table's options, parsed.
+type config struct {
+	url           string // libpq form
+	username      string
+	password      string
+	table         string
+	maxRows       int
+	flushInterval time.Duration
+	maxRetries    int
+	connectFor    time.Duration
+	guarantee     string
+	protocol      string
+	walLimit      int64
+	values        *connectors.Values
+}
+
+func parse(t *catalog.Table) (*config, error) {
+	v, err := connectors.Parse(t, options, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{
+		username: v.String("username"), password: v.String("password"), table: v.String("table-name"),
+		maxRows: int(v.Int("sink.buffer-flush.max-rows")), flushInterval: v.Duration("sink.buffer-flush.interval"),
+		maxRetries: int(v.Int("sink.max-retries")), connectFor: v.Duration("connection.max-retry-timeout"),
+		guarantee: v.Enum("sink.delivery-guarantee"), protocol: v.Enum("sink.commit-protocol"),
+		walLimit: v.Memory("sink.write-ahead.max-bytes"), values: v,
+	}
+	if c.maxRows <= 0 {
+		c.maxRows = 1 << 30 // Flink: 0 means no limit by count
+	}
+	if c.maxRetries < 0 {
+		return nil, v.Errorf("sink.max-retries", "option 'sink.max-retries' must not be negative")
+	}
+	if v.Has("username") != v.Has("password") {
+		return nil, v.Errorf("username", "options 'username' and 'password' must be given together")
+	}
+	c.url, err = libpqURL(v)
+	return c, err
+}
+
+// libpqURL turns Flink's JDBC URL into one pgx understands.
+func libpqURL(v *connectors.Values) (string, error) {
+	url := v.String("url")
+	rest, jdbc := strings.CutPrefix(url, "jdbc:")
+	if !strings.HasPrefix(rest, "postgresql://") && !strings.HasPrefix(rest, "postgres://") {
+		err := v.Errorf("url", "url %q is not a PostgreSQL URL", url)
+		if jdbc {
+			scheme, _, _ := strings.Cut(rest, ":")
+			err.Detail = fmt.Sprintf("streamsql writes to PostgreSQL only; %q is another database", scheme)
+		}
+		return "", err.WithHint("write jdbc:postgresql://host:5432/database or postgres://host:5432/database")
+	}
+	return rest, nil
+}
+
+func check(t *catalog.Table, use connectors.Use) error {
+	c, err := parse(t)
+	if err != nil {
+		return err
+	}
+	if use == connectors.UseSource {
+		return diag.New(diag.Unsupported, t.Options.Pos("connector"), "table %q: reading from connector %q is not supported", t.Name, t.Connector()).
+			WithHint("read the table through Kafka or a file; streamsql only writes to PostgreSQL")
+	}
+	for _, col := range t.PhysicalSchema().Columns {
+		if _, ok := pgTypes[col.Type.Kind]; !ok {
+			return diag.New(diag.Semantic, t.Options.Pos("connector"), "table %q: column %q of type %s cannot be written to PostgreSQL", t.Name, col.Name, col.Type.WithNull(true)).
+				WithHint("CAST it to STRING, or use JSON_STRING and a json column")
+		}
+	}
+	for _, col := range t.Columns {
+		if col.Kind == catalog.Metadata {
+			return diag.New(diag.Semantic, t.Options.Pos("connector"), "table %q: connector %q has no metadata columns, but %q is one", t.Name, t.Connector(), col.Name).
+				WithHint("remove METADATA column %q", col.Name)
+		}
+	}
+	if len(t.PrimaryKey) > 0 && c.values.Has("sink.commit-protocol") {
+		return c.values.Errorf("sink.commit-protocol", "option 'sink.commit-protocol' has no effect on table %q: a table with a primary key is upserted", t.Name).
+			WithHint("remove the option, or remove PRIMARY KEY to append in two phases")
+	}
+	return nil
+}
+
+func sinkModes(t *catalog.Table) ([]connectors.SinkMode, error) {
+	c, err := parse(t)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.PrimaryKey) > 0 {
+		return []connectors.SinkMode{{
+			Delivery: connectors.IdempotentUpsert, Changelog: types.Upsert, Key: t.PrimaryKey,
+			Reason:   fmt.Sprintf("the table has PRIMARY KEY (%s): each key's last change is written with INSERT … ON CONFLICT DO UPDATE or DELETE, so a replay ends in the same rows", strings.Join(t.PrimaryKey, ", ")),
+			Weakness: "rows are visible before their checkpoint completes; after a crash a key can show an older value until replay has passed it again",
+		}}, nil
+	}
+	switch c.guarantee {
+	case "at-least-once":
+		return []connectors.SinkMode{{
+			Delivery: connectors.AtLeastOnce, Changelog: types.AppendOnly,
+			Reason: "'sink.delivery-guarantee' = 'at-least-once': rows are flushed at every checkpoint", Weakness: "after a crash, rows since the last checkpoint are written again",
+		}}, nil
+	case "none":
+		return []connectors.SinkMode{{
+			Delivery: connectors.NoGuarantee, Changelog: types.AppendOnly,
+			Reason: "'sink.delivery-guarantee' = 'none'", Weakness: "rows can be lost or repeated after a crash",
+		}}, nil
+	}
+	how := map[string]string{
+		"auto":        "'sink.commit-protocol' = 'auto': PREPARE TRANSACTION if the server's max_prepared_transactions allows it, else rows are kept in the checkpoint (write-ahead); the job's log names the one taken",
+		"prepared":    "'sink.commit-protocol' = 'prepared': each subtask's transaction is prepared at the barrier and committed after the checkpoint is durable",
+		"write-ahead": "'sink.commit-protocol' = 'write-ahead': rows are kept in the checkpoint and written with a marker row in one transaction after it is durable",
+	}
+	return []connectors.SinkMode{{
+		Delivery: connectors.TwoPhaseCommit, Changelog: types.AppendOnly,
+		Reason: "the table has no primary key and the query only appends; " + how[c.protocol],
+	}}, nil
+}
+
+func newSink(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
+	c, err := parse(spec.Table)
+	if err != nil {
+		return nil, err
+	}
+	return newTableSink(c, spec)
+}

@@ -1,0 +1,19 @@
+// Package postgres writes tables to PostgreSQL: the connectors 'jdbc' (Flink's name and URL form) and 'postgres' (the
+// native URL).
+//
+// A table without a primary key is appended to in two phases, by one of two protocols (sink.commit-protocol):
+//
+//	prepared     rows are copied into a transaction as they come; at the barrier it writes its marker row and is
+//	             prepared (PREPARE TRANSACTION); committing is COMMIT PREPARED
+//	write-ahead  rows are kept in the checkpoint; committing copies them and the marker row in one transaction
+//
+// The marker is a row of _streamsql_commits written by the very transaction it names, so its presence proves the
+// outcome where error codes cannot: 42704 answers both "committed already" and "rolled back". A table with a primary
+// key is upserted: the last change of each key is written at once, and replay ends in the same state.
+//
+// Every incarnation of a job takes the sink before it reads a marker: it raises the epoch of the sink's row in
+// _streamsql_owner and ends the sessions of earlier incarnations. Every transaction compares the epoch; one that was
+// suspended and wakes up has lost its session and finds another epoch on a new one.
+//
+// It imports connectors, checkpoint, catalog and the leaves of sql, and pgx.
+package postgres

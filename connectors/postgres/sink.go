@@ -1,0 +1,237 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// tableSink is one table written by one job.
+type tableSink struct {
+	conf *config
+	spec connectors.SinkSpec
+	log  *slog.Logger
+
+	opening  sync.Mutex // serialises ownAlone
+	mu       sync.Mutex // guards the rest
+	id       identity
+	target   *target
+	protocol string
+}
+
+func newTableSink(c *config, spec connectors.SinkSpec) (*tableSink, error) {
+	log := spec.Job.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &tableSink{conf: c, spec: spec, log: log.With("sink", string(spec.ID)), id: identity{
+		job: spec.Job.ID, sink: string(spec.ID), lineage: spec.Job.Lineage, fence: spec.Job.Fence,
+	}}, nil
+}
+
+func (s *tableSink) connect(ctx context.Context) (*pgx.Conn, error) {
+	return connect(ctx, s.conf, s.id.application())
+}
+
+// Preflight implements connectors.Sink.
+func (s *tableSink) Preflight(ctx context.Context) error {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	t, err := inspect(ctx, conn, s.conf.table)
+	if err != nil {
+		return explain(s.spec.Table.Name, err)
+	}
+	if err := t.fits(s.spec.Table.Name, s.spec.Schema, s.spec.Mode.Key); err != nil {
+		return err
+	}
+	if err := s.checkServer(ctx, conn, t); err != nil {
+		return explain(s.spec.Table.Name, err)
+	}
+	protocol, err := s.choose(ctx, conn)
+	if err != nil {
+		return explain(s.spec.Table.Name, err)
+	}
+	s.mu.Lock()
+	s.target, s.protocol = t, protocol
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target) error {
+	var standby, insert bool
+	err := conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), has_table_privilege($1::oid, 'INSERT')`, t.oid).Scan(&standby, &insert)
+	if err != nil {
+		return err
+	}
+	if standby {
+		return diag.New(diag.Config, diag.Pos{}, "table %q: the server is a standby and cannot be written to", s.spec.Table.Name).WithHint("point 'url' at the primary")
+	}
+	if !insert {
+		return diag.New(diag.Config, diag.Pos{}, "table %q: user %q may not INSERT into %s", s.spec.Table.Name, conn.Config().User, t.tableRef()).
+			WithHint("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", t.tableRef(), ident(conn.Config().User))
+	}
+	return nil
+}
+
+// choose settles the commit protocol: the server's max_prepared_transactions must hold every writer's transactions of
+// all checkpoints that can be uncommitted at a time, beside what others have prepared.
+func (s *tableSink) choose(ctx context.Context, conn *pgx.Conn) (string, error) {
+	if s.spec.Mode.Delivery != connectors.TwoPhaseCommit {
+		return "", nil
+	}
+	if s.conf.protocol == writeAhead {
+		return writeAhead, nil
+	}
+	var limit, used int
+	err := conn.QueryRow(ctx, `SELECT current_setting('max_prepared_transactions')::int,
+		(SELECT count(*) FROM pg_prepared_xacts WHERE NOT starts_with(gid, $1))::int`, s.id.gidPrefix()).Scan(&limit, &used)
+	if err != nil {
+		return "", err
+	}
+	need := s.spec.Parallel * (max(s.spec.Job.MaxConcurrentCheckpoints, 1) + 2)
+	if used+need <= limit {
+		s.log.Info("commit protocol: prepared", "max_prepared_transactions", limit, "needed", need, "used by others", used)
+		return prepared, nil
+	}
+	if s.conf.protocol == "auto" {
+		s.log.Info("commit protocol: write-ahead, because PREPARE TRANSACTION is not available", "max_prepared_transactions", limit, "needed", need, "used by others", used)
+		return writeAhead, nil
+	}
+	return "", diag.New(diag.Config, diag.Pos{}, "table %q: 'sink.commit-protocol' = 'prepared' needs %d prepared transactions, the server has room for %d", s.spec.Table.Name, need, max(limit-used, 0)).
+		WithDetail("max_prepared_transactions is %d, %d are in use by others; needed are %d subtasks × (%d concurrent checkpoints + 2)", limit, used, s.spec.Parallel, max(s.spec.Job.MaxConcurrentCheckpoints, 1)).
+		WithHint("set max_prepared_transactions = %d in postgresql.conf and restart the server, or use 'sink.commit-protocol' = 'write-ahead'", used+need+10)
+}
+
+// ready inspects the table when Preflight has not, and makes the bookkeeping tables.
+func (s *tableSink) ready(ctx context.Context, conn *pgx.Conn) (*target, error) {
+	s.mu.Lock()
+	t := s.target
+	s.mu.Unlock()
+	if t == nil {
+		if err := s.Preflight(ctx); err != nil {
+			return nil, err
+		}
+		t = s.target
+	}
+	return t, createMarkers(ctx, conn, t)
+}
+
+// own makes this incarnation the sink's owner, once, before any writer has a session.
+func (s *tableSink) own(ctx context.Context, conn *pgx.Conn) (*target, error) {
+	t, err := s.ready(ctx, conn)
+	if err != nil {
+		return nil, explain(s.spec.Table.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id.epoch != 0 {
+		return t, nil
+	}
+	return t, explain(s.spec.Table.Name, take(ctx, conn, t, &s.id))
+}
+
+// identity is who the sink writes as; with the epoch once own has succeeded.
+func (s *tableSink) identity() identity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Committer implements connectors.Sink.
+func (s *tableSink) Committer(context.Context) (checkpoint.Committer, error) {
+	if s.spec.Mode.Delivery != connectors.TwoPhaseCommit {
+		return nil, nil
+	}
+	return &committer{sink: s}, nil
+}
+
+// Open implements connectors.Sink.
+func (s *tableSink) Open(ctx context.Context, subtask int) (connectors.Writer, error) {
+	t, err := s.ownAlone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base := writerBase{sink: s, conn: conn, target: t, id: s.identity(), subtask: subtask, columns: s.spec.Schema.Names()}
+	switch {
+	case s.spec.Mode.Delivery == connectors.IdempotentUpsert:
+		return newUpsertWriter(base, s.spec.Mode.Key), nil
+	case s.spec.Mode.Delivery != connectors.TwoPhaseCommit:
+		return &appendWriter{writerBase: base}, nil
+	case s.protocol == prepared:
+		return &preparedWriter{writerBase: base}, nil
+	}
+	return &walWriter{writerBase: base}, nil
+}
+
+// ownAlone is own on a session of its own: writers open concurrently, and taking the sink ends sessions.
+func (s *tableSink) ownAlone(ctx context.Context) (*target, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.identity().epoch != 0 {
+		return s.target, nil
+	}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return s.own(ctx, conn)
+}
+
+// Close implements connectors.Sink.
+func (s *tableSink) Close() error { return nil }
+
+// writerBase is what the writers have in common.
+type writerBase struct {
+	sink    *tableSink
+	conn    *pgx.Conn
+	target  *target
+	id      identity
+	subtask int
+	columns []string
+	buf     []byte // rows in COPY text format
+	rows    int
+}
+
+func (w *writerBase) wrap(err error) error {
+	return explain(w.sink.spec.Table.Name, err)
+}
+
+func (w *writerBase) clear() { w.buf, w.rows = w.buf[:0], 0 }
+
+// Close implements connectors.Writer: an open transaction ends with its session.
+func (w *writerBase) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	return w.conn.Close(ctx)
+}
+
+// Committed implements connectors.Writer.
+func (w *writerBase) Committed(context.Context, checkpoint.ID) error { return nil }
+
+func copyStatement(t *target, columns []string) string {
+	return fmt.Sprintf("COPY %s (%s) FROM STDIN", t.tableRef(), identList(columns))
+}
+
+func identList(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = ident(n)
+	}
+	return strings.Join(out, ", ")
+}
