@@ -174,13 +174,7 @@ func (b *binder) view(v *catalog.View, path sql.Path) (Node, error) {
 		n, err = renameColumns(n, names, sql.Name{Text: v.Name})
 	}
 	if err != nil {
-		// The places inside are of the view's text; the place of its use is what the user sees.
-		e := diag.New(diag.CodeOf(err), path.Position(), "view %s cannot be used", v.Name).Wrap(err)
-		var inner *diag.Error
-		if asDiag(err, &inner) {
-			e.Detail, e.Hint = inner.Detail, inner.Hint
-		}
-		return nil, e
+		return nil, elsewhere(err, path.Position(), "view "+v.Name+" cannot be used")
 	}
 	return n, nil
 }

@@ -46,7 +46,9 @@ func (b *builder) distribute(p *phys) error {
 			p.par = max(p.par, in.par)
 		}
 		for i, in := range p.in {
-			b.exchange(p, i, p.par, rowKey(in))
+			if in.par != p.par {
+				b.exchange(p, i, p.par, rowKey(in))
+			}
 		}
 	case *materialize:
 		par := p.in[0].par
@@ -155,7 +157,11 @@ func (b *builder) sinkParallelism(p *phys, t *sinkTarget) error {
 	}
 	p.par = par
 	if len(t.Delivery.Key) > 0 {
-		b.exchange(p, 0, par, sinkKey(t, t.Delivery))
+		key := sinkKey(t, t.Delivery)
+		if in.par == par && len(in.dist) > 0 && subset(in.dist, key) {
+			return nil // rows of one key are in one subtask already, and a sink has no key groups
+		}
+		b.exchange(p, 0, par, key)
 		return nil
 	}
 	if par != in.par && par > 1 && in.trait.Kinds != Inserts && len(t.Table.PrimaryKey) == 0 {

@@ -225,9 +225,18 @@ func projectFields(in []Field, exprs []expr.Expr, names []string) []Field {
 	return out
 }
 
-// Fields implements Node. Grouping loses time attributes.
+// Fields implements Node. Grouping loses time attributes, but for window_time beside window_start and window_end.
 func (n *Aggregate) Fields() []Field {
-	return aggFields(n.In.Fields(), n.Keys, n.Aggs, n.Names)
+	out := aggFields(n.In.Fields(), n.Keys, n.Aggs, n.Names)
+	if !n.windowed() {
+		return out
+	}
+	for i, k := range n.Keys {
+		if tvf, c := traceWindow(n.In, k); tvf != nil && c == len(tvf.In.Fields())+2 {
+			out[i].Time = Rowtime
+		}
+	}
+	return out
 }
 
 func aggFields(in []Field, keys []int, aggs []expr.Agg, names []string) []Field {

@@ -318,8 +318,8 @@ func (o *optimizer) pushIntoScans(n Node) (Node, error) {
 
 func pushable(s *Scan, x expr.Expr) bool {
 	cols := expr.ColumnsOf(x)
-	if !expr.IsDeterministic(x) || len(cols) == 0 {
-		return false
+	if !expr.IsDeterministic(x) || len(cols) == 0 || s.Info.Rowtime >= 0 {
+		return false // every row moves the watermark, also one that the query leaves out
 	}
 	for _, c := range cols {
 		i := s.Cols[c]

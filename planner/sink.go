@@ -82,8 +82,9 @@ func (b *builder) fit(in *phys, t *sinkTarget, m connectors.SinkMode) (choice, b
 	case !updating:
 		return choice{demand: demand{Update: OnlyAfter}, note: "the query only inserts: a later row of a key replaces the earlier one"}, in.settle(demand{Update: OnlyAfter}, false)
 	case contained:
-		d := demand{Update: OnlyAfter, KeyDeletes: exact && !enforcesNotNull(in)}
-		if in.settle(d, false) {
+		// With a smaller key the other columns of the primary key can change: the old row must be deleted.
+		d := demand{Update: OnlyAfter, KeyDeletes: !enforcesNotNull(in)}
+		if exact && in.settle(d, false) {
 			return choice{demand: d}, true
 		}
 		return choice{demand: full, note: "the query sends the old row before each new one, so a row that leaves the result is deleted"}, in.settle(full, false)
@@ -185,8 +186,8 @@ func (b *builder) refuseSink(in *phys, t *sinkTarget, modes []connectors.SinkMod
 	}
 	e := diag.New(diag.Semantic, t.Pos.Pos, "table sink %s does not support consuming %s changes produced by %s",
 		t.Table.Name, extra.words(), producer.op.label())
-	e.WithDetail("the query changes rows it has sent before (its changelog is %s); connector '%s' with these options only takes %s",
-		naturalMode(in), t.Connector.Name, acceptedModes(modes))
+	e.WithDetail("rows sent before are changed by %s (changelog %s); connector '%s' with these options only takes %s",
+		origin(in).op.label(), naturalMode(in), t.Connector.Name, acceptedModes(modes))
 	var fixes []string
 	if len(t.Table.PrimaryKey) == 0 && len(in.keys) > 0 {
 		var ks []string
@@ -209,6 +210,22 @@ func (b *builder) refuseSink(in *phys, t *sinkTarget, modes []connectors.SinkMod
 	fixes = append(fixes, "aggregate by a window (TUMBLE), whose results are final")
 	e.Hint = strings.Join(fixes, "; or ")
 	return e
+}
+
+// origin is the node where the stream begins to have changes.
+func origin(p *phys) *phys {
+	for {
+		var next *phys
+		for _, in := range p.in {
+			if in.trait.Kinds != Inserts {
+				next = in
+			}
+		}
+		if _, agg := p.op.(*Aggregate); next == nil || agg {
+			return p
+		}
+		p = next
+	}
 }
 
 // canUpsert lists the connectors that write by primary key when one is declared.

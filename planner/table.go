@@ -45,11 +45,11 @@ func (p *Planner) typeTable(t *catalog.Table, defs map[string]sql.Expr, mark sql
 		}
 		ast, err := storedExpr(defs[c.Name], c.Expr)
 		if err != nil {
-			return nil, storedError(err, t, "column "+c.Name)
+			return nil, storedError(err, t, "column "+c.Name, defs[c.Name] != nil)
 		}
 		e, err := b.expr(base, ast)
 		if err != nil {
-			return nil, storedError(err, t, "column "+c.Name)
+			return nil, storedError(err, t, "column "+c.Name, defs[c.Name] != nil)
 		}
 		info.Computed[i] = e
 		info.Fields[i].Type = e.Type()
@@ -92,11 +92,11 @@ func (p *Planner) typeWatermark(info *tableInfo, b *binder, mark sql.Expr) error
 	}
 	ast, err := storedExpr(mark, w.Expr)
 	if err != nil {
-		return storedError(err, t, "watermark")
+		return storedError(err, t, "watermark", mark != nil)
 	}
 	e, err := b.expr(full, ast)
 	if err != nil {
-		return storedError(err, t, "watermark")
+		return storedError(err, t, "watermark", mark != nil)
 	}
 	if e.Type().Kind != f.Type.Kind {
 		return diag.New(diag.Semantic, pos, "watermark expression has type %s, column %s has %s", e.Type(), f.Name, f.Type).
@@ -114,10 +114,26 @@ func storedExpr(ast sql.Expr, text string) (sql.Expr, error) {
 	return sql.ParseExpr(text)
 }
 
-// storedError names the table of an expression whose text is not in the statement at hand: its positions would point
-// into other text.
-func storedError(err error, t *catalog.Table, what string) error {
-	return diag.New(diag.CodeOf(err), diag.Pos{}, "%s of table %s", what, t.Name).Wrap(err)
+// storedError names the table of an expression whose text is not in the statement at hand. Errors of the statement at
+// hand stay as they are.
+func storedError(err error, t *catalog.Table, what string, here bool) error {
+	if here {
+		return err
+	}
+	return elsewhere(err, diag.Pos{}, what+" of table "+t.Name)
+}
+
+// elsewhere wraps an error of other text than the statement's: its position would point to the wrong place, so pos, the
+// place of the use, takes its place.
+func elsewhere(err error, pos diag.Pos, what string) error {
+	e := diag.New(diag.CodeOf(err), pos, "%s", what).Wrap(err)
+	var inner *diag.Error
+	if asDiag(err, &inner) {
+		c := *inner
+		c.Pos = diag.Pos{}
+		e.Detail, e.Hint, e.Err = inner.Detail, inner.Hint, &c
+	}
+	return e
 }
 
 // isProctime reports the PROCTIME() call.
@@ -215,7 +231,12 @@ func tableError(use string, t *catalog.Table, pos diag.Pos, err error) error {
 	e := diag.New(diag.CodeOf(err), pos, "cannot use table %s as a %s", t.Name, use).Wrap(err)
 	var inner *diag.Error
 	if asDiag(err, &inner) {
-		e.Detail, e.Hint = inner.Detail, inner.Hint
+		c := *inner
+		c.Pos = diag.Pos{}
+		e.Detail, e.Hint, e.Err = inner.Detail, inner.Hint, &c
+		if inner.Pos.Known() {
+			e.Pos = inner.Pos
+		}
 	}
 	if e.Detail == "" {
 		e.Detail = "its options: " + connectors.Render(t)
