@@ -104,10 +104,6 @@ func (j *Job) run(ctx context.Context) (State, error) {
 	again := newRestarter(j.o.Restart)
 	base := &origin{mode: j.o.Restore.Mode, from: j.o.Restore.From}
 	for {
-		if j.stopMode() != nil && j.Status().Restarts > 0 {
-			// A stop that meets a failure is not turned into a restart: the next start resumes exactly.
-			return Failed, j.cause
-		}
 		mode, err := j.runAttempt(ctx, base)
 		switch {
 		case err == nil && mode == checkpoint.StopDrain:
@@ -118,6 +114,7 @@ func (j *Job) run(ctx context.Context) (State, error) {
 			return Canceled, context.Canceled
 		}
 		wait, ok := time.Duration(0), false
+		// A failure while stopping ends the job: the next start resumes exactly.
 		if retryable(err) && j.stopMode() == nil {
 			wait, ok = again.failed(j.o.Now())
 		}

@@ -273,22 +273,32 @@ func (t *task) finish(ctx context.Context) error {
 		select {
 		case c := <-t.acks:
 			for _, p := range c.parts {
-				if p.notReady {
-					t.at.send(checkpoint.Declined{ID: c.id, Subtask: p.snapshot.Subtask, NotReady: true,
-						Reason: checkpoint.ErrSealing.Error(), Committables: p.snapshot.Committables, Now: t.at.job.o.Now()})
-					continue
-				}
-				if p.finish != nil {
-					files, err := p.finish(ctx)
-					if err != nil {
-						return &TaskError{Subtask: p.snapshot.Subtask, Node: t.head.node.Name, Err: err}
-					}
-					p.snapshot.Files = files
-				}
-				t.at.send(checkpoint.Acked{ID: c.id, Snapshot: p.snapshot, Now: t.at.job.o.Now()})
+				t.answer(ctx, c.id, p)
 			}
 		case <-t.at.done:
 			return errStopping
 		}
 	}
+}
+
+// answer completes one subtask's snapshot. A snapshot that cannot be written costs the checkpoint, not the task: its
+// rows stay for the next one. What was pre-committed at the barrier is carried in either case.
+func (t *task) answer(ctx context.Context, id checkpoint.ID, p cutPart) {
+	now := t.at.job.o.Now
+	declined := checkpoint.Declined{ID: id, Subtask: p.snapshot.Subtask, Committables: p.snapshot.Committables}
+	if p.notReady {
+		declined.NotReady, declined.Reason, declined.Now = true, checkpoint.ErrSealing.Error(), now()
+		t.at.send(declined)
+		return
+	}
+	if p.finish != nil {
+		files, err := p.finish(ctx)
+		if err != nil {
+			declined.Reason, declined.Now = err.Error(), now()
+			t.at.send(declined)
+			return
+		}
+		p.snapshot.Files = files
+	}
+	t.at.send(checkpoint.Acked{ID: id, Snapshot: p.snapshot, Now: now()})
 }
