@@ -44,6 +44,8 @@ func TestPlanner(t *testing.T) {
 	})
 }
 
+var posNone diag.Pos
+
 type harness struct {
 	t    *testing.T
 	p    *Planner
@@ -249,8 +251,10 @@ func checkGraph(g *exec.Graph) error {
 
 var errContact = errors.New("planning must not contact anything")
 
-func noSource(context.Context, connectors.SourceSpec) (connectors.Source, error) { return nil, errContact }
-func noSink(context.Context, connectors.SinkSpec) (connectors.Sink, error)       { return nil, errContact }
+func noSource(context.Context, connectors.SourceSpec) (connectors.Source, error) {
+	return nil, errContact
+}
+func noSink(context.Context, connectors.SinkSpec) (connectors.Sink, error) { return nil, errContact }
 
 func option(t *catalog.Table, key string) string {
 	v, _ := t.Options.Get(key)

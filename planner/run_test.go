@@ -1,0 +1,139 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// TestRun runs bounded plans through the executor: planned columns, exchanges and modes have to be what the operators
+// expect, which no golden of the plan can show. The single row without FROM and VALUES are the sources.
+func TestRun(t *testing.T) {
+	data := "(VALUES (1, 'a', 10), (2, 'b', 20), (1, 'a', 30), (3, CAST(NULL AS STRING), 5)) AS t(k, s, v)"
+	for _, c := range []struct{ name, query, want string }{
+		{"constant", "SELECT 1 + 1 AS two, 'x' || 'y'", "+I(2, xy)"},
+		{"values", "VALUES (1, 'a'), (2, CAST(NULL AS STRING))", "+I(1, a) +I(2, NULL)"},
+		{"filter", "SELECT v + 1 FROM " + data + " WHERE k < 3 AND v > 10", "+I(21) +I(31)"},
+		{"order", "SELECT s, v FROM " + data + " ORDER BY s DESC, v DESC", "+I(b, 20) +I(a, 30) +I(a, 10) +I(NULL, 5)"},
+		{"hidden order", "SELECT s FROM " + data + " ORDER BY v LIMIT 2 OFFSET 1", "+I(a) +I(b)"},
+		{"final table", "SELECT k, SUM(v) AS n FROM " + data + " GROUP BY k ORDER BY n DESC", "+I(1, 40) +I(2, 20) +I(3, 5)"},
+		{"limit", "SELECT v FROM " + data + " LIMIT 2", "+I(10) +I(20)"},
+		{"having", "SELECT k, COUNT(*) FROM " + data + " GROUP BY k HAVING COUNT(*) > 1 ORDER BY k", "+I(1, 2)"},
+		{"distinct", "SELECT DISTINCT k FROM " + data + " ORDER BY k", "+I(1) +I(2) +I(3)"},
+		{"union", "SELECT k FROM " + data + " UNION SELECT 7 ORDER BY k", "+I(1) +I(2) +I(3) +I(7)"},
+		{"union all", "SELECT x FROM (SELECT 2 AS x UNION ALL SELECT 1) ORDER BY x", "+I(1) +I(2)"},
+		{"aggregates", "SELECT SUM(v) FILTER (WHERE k = 1), COUNT(DISTINCT k), MIN(s), MAX(v), AVG(v) FROM (SELECT * FROM " + data + " ORDER BY v)", "+I(40, 3, a, 30, 16)"},
+		{"count of count", "SELECT n, COUNT(*) FROM (SELECT k, COUNT(*) AS n FROM " + data + " GROUP BY k) GROUP BY n ORDER BY n", "+I(1, 2) +I(2, 1)"},
+		{"never", "SELECT v FROM " + data + " WHERE FALSE", ""},
+		{"with", "WITH a AS (SELECT k, v FROM " + data + "), b (x) AS (SELECT v FROM a WHERE k = 1) SELECT SUM(x) AS s FROM b ORDER BY s", "+I(40)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := runQuery(t, c.query, nil); got != c.want {
+				t.Errorf("%s\n got %s\nwant %s", c.query, got, c.want)
+			}
+		})
+	}
+}
+
+// TestRunBatchMode has aggregates give their final rows only.
+func TestRunBatchMode(t *testing.T) {
+	conf := map[string]string{keyRuntimeMode: "batch"}
+	got := runQuery(t, "SELECT SUM(v) FROM (VALUES (1), (2), (3)) AS t(v)", conf)
+	if got != "+I(6)" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// runQuery plans and runs a query; rows are in the order the result sink saw them.
+func runQuery(t *testing.T, query string, conf map[string]string) string {
+	t.Helper()
+	h := newHarness(t)
+	for k, v := range conf {
+		if _, err := h.conf.Set(k, v, posNone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stmts, err := sql.ParseScript(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{}
+	plan, err := h.p.Plan(stmts[0].Stmt, h.conf, Options{Collect: c.connector()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := exec.NewJob(plan.Graph, exec.JobOptions{Name: plan.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(c.rows, " ")
+}
+
+// collector is a sink that keeps rows as text.
+type collector struct {
+	mu     sync.Mutex
+	rows   []string
+	schema *types.Schema
+}
+
+func (c *collector) connector() *connectors.Connector {
+	return &connectors.Connector{Name: "collect",
+		SinkModes: func(*catalog.Table) ([]connectors.SinkMode, error) {
+			return []connectors.SinkMode{{Delivery: connectors.NoGuarantee, Changelog: types.Retract}}, nil
+		},
+		NewSink: func(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
+			c.schema = spec.Schema
+			return c, nil
+		}}
+}
+
+func (c *collector) Preflight(context.Context) error                         { return nil }
+func (c *collector) Committer(context.Context) (checkpoint.Committer, error) { return nil, nil }
+func (c *collector) Open(context.Context, int) (connectors.Writer, error)    { return c, nil }
+func (c *collector) Committed(context.Context, checkpoint.ID) error          { return nil }
+func (c *collector) Close() error                                            { return nil }
+func (c *collector) PreCommit(context.Context, checkpoint.ID) ([]checkpoint.Committable, error) {
+	return nil, nil
+}
+
+func (c *collector) Write(_ context.Context, b *batch.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range b.Len() {
+		r := b.Row(i)
+		vals := make([]string, len(b.Cols))
+		for j, v := range b.Cols {
+			vals[j] = datumText(v, r)
+		}
+		c.rows = append(c.rows, fmt.Sprintf("%s(%s)", b.Kind(r), strings.Join(vals, ", ")))
+	}
+	return nil
+}
+
+func datumText(v *batch.Vec, r int) string {
+	d := v.Datum(r)
+	switch {
+	case d.IsNull:
+		return "NULL"
+	case v.Type.Phys() == types.PhysStr:
+		return d.Str
+	case v.Type.Phys() == types.PhysF64:
+		return fmt.Sprint(d.F64)
+	case v.Type.Phys() == types.PhysBool:
+		return fmt.Sprint(d.Bool)
+	}
+	return fmt.Sprint(d.I64)
+}
