@@ -478,10 +478,7 @@ func (c *Coordinator) commitFailed(e CommitFailed) []Action {
 	if code := diag.CodeOf(e.Err); code == diag.Lost || code == diag.Conflict {
 		return []Action{c.fail(e.Err)}
 	}
-	after := commitBackoffMax
-	if c.commitAttempt < 7 {
-		after = min(commitBackoffMin<<c.commitAttempt, commitBackoffMax)
-	}
+	after := backoff(c.commitAttempt)
 	c.commitAttempt++
 	return []Action{Commit{ID: c.committing, Pending: c.pending(c.committing), Attempt: c.commitAttempt, After: after}}
 }

@@ -68,6 +68,17 @@ type discardedRecord struct {
 	Fence  uint64    `json:"fence"`
 }
 
+// confirmed is the newest checkpoint that is confirmed and not discarded since.
+func (n *notes) confirmed() ID {
+	id := n.Confirmed.ID
+	for i := 0; i < len(n.Discarded.Ranges); i++ {
+		if r := n.Discarded.Ranges[i]; r.From <= id && id <= r.To {
+			id, i = r.From-1, -1
+		}
+	}
+	return id
+}
+
 func (d discardedRecord) has(id ID) bool {
 	return slices.ContainsFunc(d.Ranges, func(r idRange) bool { return r.From <= id && id <= r.To })
 }
@@ -288,13 +299,11 @@ func (s *DirStore) Confirm(ctx context.Context, id ID) error {
 	return nil
 }
 
-// Discard marks checkpoints from id on as unusable; their ids stay used.
+// Discard marks checkpoints from id on as unusable; their ids stay used. The caller has proven that nothing they list is
+// visible.
 func (s *DirStore) Discard(ctx context.Context, from ID) error {
 	if err := s.owner.Check(); err != nil {
 		return err
-	}
-	if from <= s.notes.Confirmed.ID {
-		return errorf(diag.Internal, "checkpoint %d is committed and cannot be discarded", s.notes.Confirmed.ID)
 	}
 	rec := discardedRecord{Ranges: slices.Clone(s.notes.Discarded.Ranges), Fence: s.owner.fence}
 	s.mu.Lock()
@@ -315,7 +324,7 @@ func (s *DirStore) Discard(ctx context.Context, from ID) error {
 // no copy can be read is an error: what it committed is unknown, so that no older one may silently replace it.
 func (s *DirStore) Latest(ctx context.Context) (c *Checkpoint, confirmed bool, err error) {
 	s.mu.Lock()
-	id, noted := s.newest(), s.notes.Confirmed.ID
+	id, noted := s.newest(), s.notes.confirmed()
 	s.mu.Unlock()
 	if id < noted {
 		return nil, false, unreadable(noted, errors.New("its manifest is missing though its output is committed"))
@@ -330,7 +339,7 @@ func (s *DirStore) Latest(ctx context.Context) (c *Checkpoint, confirmed bool, e
 	s.mu.Lock()
 	s.restored = id
 	s.mu.Unlock()
-	return c, id <= s.notes.Confirmed.ID, nil
+	return c, id <= noted, nil
 }
 
 func unreadable(id ID, err error) error {
@@ -339,7 +348,7 @@ func unreadable(id ID, err error) error {
 		WithHint("restore %s from a backup, or start from a savepoint in a new state directory", chkName(id))
 }
 
-// List are the retained usable checkpoints, newest first. Unreadable ones older than the newest are left out.
+// List are the retained usable checkpoints, newest first, without gaps: it ends before an older one that cannot be read.
 func (s *DirStore) List(ctx context.Context) ([]*Checkpoint, error) {
 	s.mu.Lock()
 	ids := slices.Clone(s.published)
@@ -347,14 +356,14 @@ func (s *DirStore) List(ctx context.Context) ([]*Checkpoint, error) {
 	var out []*Checkpoint
 	for i, id := range slices.Backward(ids) {
 		c, err := readManifest(s.fs, s.dir, id)
-		switch {
-		case err == nil:
-			out = append(out, c)
-		case i == len(ids)-1:
+		if err != nil && i == len(ids)-1 {
 			return nil, unreadable(id, err)
-		default:
-			s.o.Log.Warn("checkpoint cannot be read", "checkpoint", id, "err", err)
 		}
+		if err != nil {
+			s.o.Log.Warn("checkpoint cannot be read", "checkpoint", id, "err", err)
+			break
+		}
+		out = append(out, c)
 	}
 	return out, nil
 }

@@ -15,7 +15,7 @@ import (
 // it. All of its output is committed, so nothing in it depends on an external transaction.
 func (s *DirStore) Savepoint(ctx context.Context, id ID, dir string) error {
 	s.mu.Lock()
-	confirmed := s.notes.Confirmed.ID
+	confirmed := s.notes.confirmed()
 	s.pinned[id]++
 	s.mu.Unlock()
 	defer func() {

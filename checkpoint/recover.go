@@ -1,0 +1,343 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Verifier is the part of a store that can check a checkpoint's files before they are used.
+type Verifier interface {
+	Verify(ctx context.Context, c *Checkpoint) error
+}
+
+// RecoverOptions configure Recover.
+type RecoverOptions struct {
+	// Log receives what a person wants to know: rewinds, and commits that are repeated. nil discards.
+	Log *slog.Logger
+	// Sleep waits between attempts to commit; nil = the wall clock. It returns ctx's error when ctx ends.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// IgnoreLost goes on although output is proven or possibly lost: the user's explicit choice.
+	IgnoreLost bool
+}
+
+// Recover brings the outside of a job to the state of its newest usable checkpoint and returns that checkpoint, or
+// ErrNone for a job that starts afresh. It runs after the owner is fenced (Own) and before any writer or reader opens:
+//
+//  1. read the newest manifest and verify its files;
+//  2. ask every sink what became of the committables it lists;
+//  3. when the newest checkpoints' output is proven never to have become visible, or their files are damaged and
+//     nothing of theirs was committed, go back to an earlier checkpoint: abort, prove it, Discard, start over;
+//  4. commit what the checkpoint lists, in order, until that succeeds, and Confirm;
+//  5. only then abort what else the sinks left open, which also fences older writers.
+//
+// The order is the argument: an abort before the commit could destroy listed output, a writer opened before the abort
+// could have its transaction aborted. An error of code Lost names what cannot be proven.
+func Recover(ctx context.Context, s Store, committers map[SinkID]Committer, o RecoverOptions) (*Checkpoint, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	r := recovery{s: s, committers: committers, o: o}
+	for {
+		c, confirmed, err := s.Latest(ctx)
+		if err != nil && !errors.Is(err, ErrNone) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, errors.Join(r.abort(ctx, nil), ErrNone)
+		}
+		back, err := r.decide(ctx, c, confirmed)
+		if err != nil {
+			return nil, err
+		}
+		if back > 0 {
+			if err := r.rewind(ctx, c, back); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if !confirmed {
+			if err := r.commit(ctx, c.Pending); err != nil {
+				return nil, err
+			}
+			if err := s.Confirm(ctx, c.ID); err != nil {
+				return nil, err
+			}
+		}
+		return c, r.abort(ctx, nil)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+type recovery struct {
+	s          Store
+	committers map[SinkID]Committer
+	o          RecoverOptions
+}
+
+// decide returns 0 when c is to be resumed, or the id of the earlier checkpoint to go back to.
+func (r *recovery) decide(ctx context.Context, c *Checkpoint, confirmed bool) (back ID, err error) {
+	damage := r.verify(ctx, c)
+	if damage != nil && diag.CodeOf(damage) != diag.Data {
+		return 0, damage
+	}
+	if confirmed {
+		if damage != nil {
+			return r.older(ctx, c, nil, nil, damage)
+		}
+		return 0, nil
+	}
+	out, err := r.classify(ctx, c.Pending)
+	if err != nil {
+		return 0, err
+	}
+	if damage != nil {
+		return r.older(ctx, c, c.Pending, out, damage)
+	}
+	if !slices.Contains(out, OutcomeAborted) && !slices.Contains(out, OutcomeUnknown) {
+		return 0, nil
+	}
+	if r.o.IgnoreLost {
+		r.o.Log.Error("output is lost and ignored as configured", "checkpoint", c.ID, "lost", listed(c.Pending, out))
+		return 0, nil
+	}
+	return r.older(ctx, c, c.Pending, out, nil)
+}
+
+func (r *recovery) verify(ctx context.Context, c *Checkpoint) error {
+	if v, ok := r.s.(Verifier); ok {
+		return v.Verify(ctx, c)
+	}
+	return nil
+}
+
+// older finds the newest checkpoint before c that it is exact to resume from: of everything a later checkpoint pre-
+// committed nothing is visible, and everything that it lists itself is, or can still be made so.
+func (r *recovery) older(ctx context.Context, c *Checkpoint, pending []Committable, out []Outcome, damage error) (ID, error) {
+	all, err := r.s.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range all {
+		if k.ID >= c.ID {
+			continue
+		}
+		if committedSince(k.ID, c, all, pending) {
+			break
+		}
+		if resumable(k.ID, pending, out) && r.verify(ctx, k) == nil {
+			return k.ID, nil
+		}
+	}
+	if damage != nil {
+		return 0, errorf(diag.Lost, "checkpoint %d is damaged and no earlier one can replace it", c.ID).Wrap(damage).
+			WithDetail("its output is or may be committed, an earlier checkpoint would repeat it").
+			WithHint("restore the file from a backup, or start from a savepoint in a new state directory")
+	}
+	return 0, errorf(diag.Lost, "output of checkpoint %d cannot be committed", c.ID).
+		WithDetail("%s", listed(pending, out)).
+		WithHint("raise the sink's transaction timeout above the longest downtime for the next time; to go on without these rows set 'sink.recovery.on-lost-transaction' = 'ignore'")
+}
+
+// committedSince tells whether output of a barrier after k was committed before c was published: a manifest in between
+// lists it and pending does not. all is newest first without gaps down to k.
+func committedSince(k ID, c *Checkpoint, all []*Checkpoint, pending []Committable) bool {
+	for _, m := range all {
+		if m.ID <= k || m.ID > c.ID {
+			continue
+		}
+		for _, p := range m.Pending {
+			if p.Checkpoint > k && !slices.ContainsFunc(pending, p.same) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// same tells whether two committables are the same unit of output.
+func (c Committable) same(d Committable) bool {
+	return c.Sink == d.Sink && c.Checkpoint == d.Checkpoint && c.Subtask == d.Subtask && c.Lineage == d.Lineage &&
+		bytes.Equal(c.Payload, d.Payload)
+}
+
+// resumable tells whether nothing of a barrier after k is visible and all up to k is or can be.
+func resumable(k ID, pending []Committable, out []Outcome) bool {
+	for i, p := range pending {
+		if p.Checkpoint > k && out[i] != OutcomeAborted && out[i] != OutcomeOpen {
+			return false
+		}
+		if p.Checkpoint <= k && out[i] != OutcomeCommitted && out[i] != OutcomeOpen {
+			return false
+		}
+	}
+	return true
+}
+
+// rewind aborts what c lists beyond checkpoint back, proves it, and discards the checkpoints after back.
+func (r *recovery) rewind(ctx context.Context, c *Checkpoint, back ID) error {
+	var keep, drop []Committable
+	for _, p := range c.Pending {
+		if p.Checkpoint <= back {
+			keep = append(keep, p)
+		} else {
+			drop = append(drop, p)
+		}
+	}
+	if len(drop) > 0 {
+		if err := r.abort(ctx, keep); err != nil {
+			return err
+		}
+		out, err := r.classify(ctx, drop)
+		if err != nil {
+			return err
+		}
+		for _, x := range out {
+			if x != OutcomeAborted {
+				return errorf(diag.Lost, "going back from checkpoint %d to %d is not safe: output could not be aborted", c.ID, back).
+					WithDetail("%s", listed(drop, out))
+			}
+		}
+	}
+	r.o.Log.Warn("going back to an earlier checkpoint: the output of later ones never became visible", "from", c.ID, "to", back)
+	return r.s.Discard(ctx, back+1)
+}
+
+// bySink groups committables by sink, keeping their order, and finds their committers.
+func (r *recovery) bySink(cs []Committable) (sinks []SinkID, groups map[SinkID][]int, err error) {
+	groups = map[SinkID][]int{}
+	for i, c := range cs {
+		if r.committers[c.Sink] == nil {
+			return nil, nil, errorf(diag.Config, "the checkpoint holds output of sink %q, which this job does not have", c.Sink).
+				WithHint("start the job with the statements that wrote the checkpoint")
+		}
+		if groups[c.Sink] == nil {
+			sinks = append(sinks, c.Sink)
+		}
+		groups[c.Sink] = append(groups[c.Sink], i)
+	}
+	slices.Sort(sinks)
+	return sinks, groups, nil
+}
+
+func (r *recovery) classify(ctx context.Context, cs []Committable) ([]Outcome, error) {
+	sinks, groups, err := r.bySink(cs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, len(cs))
+	for _, s := range sinks {
+		got, err := r.committers[s].Classify(ctx, pick(cs, groups[s]))
+		if err != nil {
+			return nil, fmt.Errorf("sink %s: %w", s, err)
+		}
+		if len(got) != len(groups[s]) {
+			return nil, errorf(diag.Internal, "sink %s told %d outcomes of %d committables", s, len(got), len(groups[s]))
+		}
+		for j, i := range groups[s] {
+			out[i] = got[j]
+		}
+	}
+	return out, nil
+}
+
+func pick(cs []Committable, at []int) []Committable {
+	out := make([]Committable, len(at))
+	for j, i := range at {
+		out[j] = cs[i]
+	}
+	return out
+}
+
+// commit commits in checkpoint order and repeats until it succeeds, the context ends, or the error is final.
+func (r *recovery) commit(ctx context.Context, cs []Committable) error {
+	cs = slices.Clone(cs)
+	slices.SortStableFunc(cs, func(x, y Committable) int { return cmp.Compare(x.Checkpoint, y.Checkpoint) })
+	sinks, groups, err := r.bySink(cs)
+	if err != nil {
+		return err
+	}
+	for _, s := range sinks {
+		for attempt := 0; ; attempt++ {
+			err := r.committers[s].Commit(ctx, pick(cs, groups[s]))
+			if err == nil {
+				break
+			}
+			code := diag.CodeOf(err)
+			if code == diag.Lost && r.o.IgnoreLost {
+				r.o.Log.Error("output is lost and ignored as configured", "sink", s, "err", err)
+				break
+			}
+			if code == diag.Lost || code == diag.Conflict || ctx.Err() != nil {
+				return fmt.Errorf("sink %s: %w", s, err)
+			}
+			r.o.Log.Warn("commit is repeated", "sink", s, "attempt", attempt, "err", err)
+			if err := r.o.Sleep(ctx, backoff(attempt)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// abort undoes what the sinks left open, except keep.
+func (r *recovery) abort(ctx context.Context, keep []Committable) error {
+	_, groups, err := r.bySink(keep)
+	if err != nil {
+		return err
+	}
+	var sinks []SinkID
+	for s := range r.committers {
+		sinks = append(sinks, s)
+	}
+	slices.Sort(sinks)
+	for _, s := range sinks {
+		if err := r.committers[s].Abort(ctx, pick(keep, groups[s])); err != nil {
+			return fmt.Errorf("sink %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// listed names committables and outcomes for people, those that are neither open nor committed first.
+func listed(cs []Committable, out []Outcome) string {
+	var bad, good []string
+	for i, c := range cs {
+		line := fmt.Sprintf("sink %s, checkpoint %d, writer %d: %s", c.Sink, c.Checkpoint, c.Subtask, out[i])
+		if out[i] == OutcomeAborted || out[i] == OutcomeUnknown {
+			bad = append(bad, line)
+		} else {
+			good = append(good, line)
+		}
+	}
+	return strings.Join(append(bad, good...), "; ")
+}
+
+// backoff is the pause before another attempt to commit.
+func backoff(attempt int) time.Duration {
+	if attempt >= 7 {
+		return commitBackoffMax
+	}
+	return min(commitBackoffMin<<attempt, commitBackoffMax)
+}
