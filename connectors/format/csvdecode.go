@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ type csvDecoder struct {
 	names   []string
 	convs   []*conv // per column, nil when not needed
 	cols    []int
+	simple  bool // the line has no line end and escapes are off: a field ends at the next delimiter
 }
 
 func newCSVDecoder(spec DecodeSpec, o csvOptions) *csvDecoder {
@@ -63,6 +65,7 @@ func (d *csvDecoder) line(m []byte, out *batch.Builder) error {
 	if !utf8.Valid(m) {
 		return &BadRecord{Offset: -1, Reason: "the line is not UTF-8", Value: fmt.Sprintf("%q", shorten(m))}
 	}
+	d.simple = d.o.escape < 0 && bytes.IndexByte(m, '\n') < 0 && bytes.IndexByte(m, '\r') < 0
 	p, n, more := 0, 0, true
 	for more {
 		if n == len(d.names) {
@@ -119,6 +122,17 @@ func (d *csvDecoder) cell(m []byte, p int) (s string, next int, end bool, err *B
 	}
 	if o.quote >= 0 && p < len(m) && rune(m[p]) == o.quote {
 		return d.quoted(m, p)
+	}
+	if d.simple {
+		q := bytes.IndexByte(m[p:], byte(o.delim))
+		if end = q < 0; end {
+			q = len(m) - p
+		}
+		s = text(m[p : p+q])
+		if o.trim {
+			s = strings.TrimRight(s, " ")
+		}
+		return s, min(p+q+1, len(m)), end, nil
 	}
 	q, escaped := p, false
 	for q < len(m) && rune(m[q]) != o.delim && m[q] != '\n' && m[q] != '\r' {
@@ -195,6 +209,9 @@ func (d *csvDecoder) quoted(m []byte, p int) (s string, next int, end bool, err 
 // store converts the text of field n and appends it.
 func (d *csvDecoder) store(s string, c *conv, n, from, to int, out *batch.Builder) error {
 	col := out.Cols[d.cols[n]]
+	if !d.o.hasNull && !d.o.emptyIsNull && plainText(col, s, c) {
+		return nil
+	}
 	st := d.convert(s, c)
 	if st == bad {
 		if !d.o.ignoreErrors {
@@ -209,6 +226,42 @@ func (d *csvDecoder) store(s string, c *conv, n, from, to int, out *batch.Builde
 	}
 	d.appendTo(col, c)
 	return nil
+}
+
+// plainText appends the frequent forms of the frequent types and reports whether it did.
+func plainText(col *batch.ColBuilder, s string, c *conv) bool {
+	switch c.kind {
+	case types.Varchar, types.Char:
+		col.AppendStr(s)
+		return true
+	case types.Int, types.BigInt:
+		if len(s) == 0 || len(s) > 18 {
+			return false
+		}
+		var v int64
+		for i := 0; i < len(s); i++ {
+			x := s[i] - '0'
+			if x > 9 {
+				return false
+			}
+			v = v*10 + int64(x)
+		}
+		if v > c.hi {
+			return false
+		}
+		col.AppendI64(v)
+		return true
+	case types.Timestamp:
+		if c.ty.Precision != 3 || len(s) != 23 || s[10] != ' ' {
+			return false
+		}
+		us, ok := parseMillis(s)
+		if ok {
+			col.AppendI64(us)
+		}
+		return ok
+	}
+	return false
 }
 
 func (d *csvDecoder) convert(s string, c *conv) status {

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/base64"
+	"strings"
 	"unicode/utf16"
 
 	"github.com/streamsql/streamsql/sql/batch"
@@ -55,6 +56,12 @@ func (e *csvEncoder) cell(dst []byte, f *outField, i int) []byte {
 		return appendInt(dst, f.vec.I64[i])
 	case types.Char, types.Varchar:
 		return e.text(dst, f.vec.Str[i])
+	}
+	if f.ty.Kind == types.Timestamp && f.ty.Precision <= 6 {
+		us := f.vec.I64[i]
+		days := floorDiv(us, 86400e6)
+		e.tmp = appendTimestamp(e.tmp[:0], instant{days, (us - days*86400e6) * 1e3}, ' ')
+		return e.text(dst, text(e.tmp))
 	}
 	d := f.vec.Datum(i)
 	e.tmp = e.tmp[:0]
@@ -127,6 +134,10 @@ func (e *csvEncoder) text(dst []byte, s string) []byte {
 		return append(dst, s...)
 	}
 	dst = append(dst, byte(o.quote))
+	if strings.IndexByte(s, byte(o.quote)) < 0 && (o.escape < 0 || strings.IndexByte(s, byte(o.escape)) < 0) {
+		dst = append(dst, s...)
+		return append(dst, byte(o.quote))
+	}
 	for i := 0; i < len(s); i++ {
 		c := rune(s[i])
 		switch {
@@ -141,7 +152,7 @@ func (e *csvEncoder) text(dst []byte, s string) []byte {
 }
 
 func (e *csvEncoder) quotes(s string) bool {
-	if len(s) > maxUnquoted && utf16Len(s) > maxUnquoted {
+	if len(s) > maxUnquoted && (len(s) > 3*maxUnquoted || utf16Len(s) > maxUnquoted) {
 		return true
 	}
 	for i := 0; i < len(s); i++ {
@@ -152,10 +163,13 @@ func (e *csvEncoder) quotes(s string) bool {
 	return false
 }
 
-// utf16Len counts as Java's String.length does.
+// utf16Len is Java's String.length of s, or just any number above maxUnquoted when that is clear early.
 func utf16Len(s string) int {
 	n := 0
-	for _, r := range s {
+	for i, r := range s {
+		if i == n && r < 0x80 && n > maxUnquoted {
+			return n // ASCII so far, and long enough
+		}
 		n += max(1, utf16.RuneLen(r))
 	}
 	return n

@@ -61,6 +61,9 @@ func (m *Messages) At(i int) []byte {
 	if i > 0 {
 		start = m.Ends[i-1]
 	}
+	if start == m.Ends[i] {
+		return []byte{} // an empty message is not a NULL one
+	}
 	return m.Buf[start:m.Ends[i]:m.Ends[i]]
 }
 

@@ -307,7 +307,7 @@ func bigDecimal(digits []byte, shift, prec int, neg bool) (v types.Int128, fits,
 	if len(digits)+shift < 0 {
 		return v, true, true // below half of the last digit
 	}
-	u, _ := new(big.Int).SetString(text(digits), 10)
+	u, _ := new(big.Int).SetString(string(digits), 10) // a copy, so that the caller's array stays on its stack
 	if shift >= 0 {
 		u.Mul(u, bigPow10(shift))
 	} else {

@@ -4,13 +4,16 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// civil is the day number of a date of the proleptic Gregorian calendar; d may run past the month's end.
+// civil is the day number of a date of the years 0 to 9999, proleptic Gregorian; d may run past the month's end.
 func civil(y, m, d int) int64 {
 	if m <= 2 {
 		y--
 		m += 12
 	}
 	era := y / 400
+	if y < 0 {
+		era = -1 // January and February of the year 0 count to the year before
+	}
 	yoe := y - era*400
 	doy := (153*(m-3)+2)/5 + d - 1
 	return int64(era*146097 + yoe*365 + yoe/4 - yoe/100 + doy - 719468)
