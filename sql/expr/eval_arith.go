@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -126,7 +127,8 @@ func arithKernel(e *Binary) (k kernel, dense bool) {
 	case e.T.Kind == types.Decimal, lt.Kind == types.Decimal, rt.Kind == types.Decimal:
 		return decimalKernel(e, lt, rt)
 	case e.Op == "/" || e.Op == "%":
-		return intDivKernel(e), false
+		d, isConst := e.R.(*Literal)
+		return intDivKernel(e), isConst && !d.Value.IsNull && d.Value.I64 != 0
 	}
 	return intKernel(e.Op, e.T), true
 }
@@ -224,21 +226,46 @@ func intDivKernel(e *Binary) kernel {
 	}
 }
 
+// divConst divides by a constant other than 0. Numbers of 32 bits are divided by multiplication with the reciprocal
+// (Lemire, Kaser, Kurz: Faster remainder by direct computation), which is several times faster than the instruction.
 func divConst(out, l []int64, d int64, rows []int32, mod bool) {
-	// 32-bit division is several times faster than 64-bit on common processors.
-	small := d == int64(int32(d)) && d > 0
-	for _, i := range rows {
-		x := l[i]
-		switch {
-		case small && uint64(x) <= math.MaxUint32 && mod:
-			out[i] = int64(uint32(x) % uint32(d))
-		case small && uint64(x) <= math.MaxUint32:
-			out[i] = int64(uint32(x) / uint32(d))
-		case mod:
-			out[i] = x % d
-		default:
-			out[i] = x / d
+	switch {
+	case d <= 1 || d > math.MaxUint32:
+		divConstSlow(out, l, d, rows, mod)
+	case mod:
+		m := math.MaxUint64/uint64(d) + 1
+		for _, i := range rows {
+			x := l[i]
+			if uint64(x) > math.MaxUint32 {
+				out[i] = x % d
+				continue
+			}
+			r, _ := bits.Mul64(m*uint64(x), uint64(d))
+			out[i] = int64(r)
 		}
+	default:
+		m := math.MaxUint64/uint64(d) + 1
+		for _, i := range rows {
+			x := l[i]
+			if uint64(x) > math.MaxUint32 {
+				out[i] = x / d
+				continue
+			}
+			q, _ := bits.Mul64(m, uint64(x))
+			out[i] = int64(q)
+		}
+	}
+}
+
+func divConstSlow(out, l []int64, d int64, rows []int32, mod bool) {
+	if mod {
+		for _, i := range rows {
+			out[i] = l[i] % d
+		}
+		return
+	}
+	for _, i := range rows {
+		out[i] = l[i] / d
 	}
 }
 

@@ -69,6 +69,10 @@ func inKernel(e *In) kernel {
 	set := newConstSet(e)
 	return func(c *evalCtx, n *node, args []*batch.Vec, out *batch.Vec, sel []int32, rows int) {
 		v := args[0]
+		if v.I64 != nil && !v.Const && !set.null && set.few != nil {
+			set.hasInts(out.Bool, v.I64, rowsOf(c, sel, rows), !e.Not)
+			return
+		}
 		for _, i := range rowsOf(c, sel, rows) {
 			found := set.has(v, v.Idx(int(i)))
 			out.Bool[i] = found != e.Not
@@ -113,6 +117,19 @@ func newConstSet(e *In) *constSet {
 		}
 	}
 	return s
+}
+
+// hasInts is has for columns of integers and short lists.
+func (s *constSet) hasInts(out []bool, v []int64, rows []int32, found bool) {
+	for _, i := range rows {
+		x, ok := v[i], !found
+		for _, k := range s.few {
+			if x == k {
+				ok = found
+			}
+		}
+		out[i] = ok
+	}
 }
 
 func (s *constSet) has(v *batch.Vec, i int) bool {

@@ -18,7 +18,7 @@ type conjunct struct {
 }
 
 // CompileFilter builds a Filter for the BOOLEAN expression e. Its ANDs are evaluated left to right, each for the rows the
-// ones before left.
+// ones before left; so an error of a later operand does not surface where an earlier one is UNKNOWN.
 func CompileFilter(e Expr, s Session) (*Filter, error) {
 	e, err := Fold(e, s)
 	if err != nil {
