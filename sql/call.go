@@ -2,9 +2,9 @@ package sql
 
 import "strings"
 
-// niladic are the functions written without parentheses.
-var niladic = wordSet(`CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP CURRENT_USER SESSION_USER
-	SYSTEM_USER USER CURRENT_CATALOG CURRENT_SCHEMA CURRENT_PATH CURRENT_ROLE`)
+// niladic are the functions written without parentheses. USER and its like are none: Flink cannot run them, and they
+// would hide a column of that name.
+var niladic = wordSet(`CURRENT_TIMESTAMP CURRENT_DATE CURRENT_TIME LOCALTIME LOCALTIMESTAMP`)
 
 // call emits a function call; the cursor is on the opening parenthesis. up is the upper-case name of an unquoted
 // single-part function, "" for others, which have no special syntax.
@@ -64,15 +64,19 @@ func (p *parser) callArgs(name Path, up string) *Call {
 	case p.acceptOp("*"):
 		c.Star = true
 	default:
+		quantified := true
 		if p.accept("DISTINCT") {
 			c.Distinct = true
 		} else {
-			p.accept("ALL")
+			quantified = p.accept("ALL")
+		}
+		if quantified && p.cur().op(")") {
+			p.failTok("an expression")
 		}
 		p.args(")", p.arg)
 	}
 	if p.cur().is("ORDER") {
-		p.refuse(p.pos(), "ORDER BY inside a call", "write WITHIN GROUP (ORDER BY ..) behind the call, or sort in a subquery")
+		p.refuse(p.pos(), "ORDER BY inside a call", "only LISTAGG(..) WITHIN GROUP (ORDER BY ..) can sort")
 	}
 	p.wantOp(")")
 	p.sk.close(n, func(a []Expr) Expr { c.Args = a; return c })

@@ -32,10 +32,18 @@ func (p *parser) create() Stmt {
 	case t.is("CATALOG"):
 		p.refuse(t.pos, "CREATE CATALOG", "tables live in default_catalog; name the external system in the options of each table")
 	case t.is("MATERIALIZED"), t.is("MODEL"), t.is("CONNECTION"):
-		p.refuse(t.pos, "CREATE "+t.up, "CREATE TABLE and INSERT INTO it")
+		p.refuse(t.pos, "CREATE "+objectWords(t), "CREATE TABLE and INSERT INTO it")
 	}
-	p.failTok("TABLE, VIEW, FUNCTION or DATABASE")
+	p.failWord("TABLE", "VIEW", "FUNCTION", "DATABASE")
 	return nil
+}
+
+// objectWords names the kind of object that t starts.
+func objectWords(t *token) string {
+	if t.is("MATERIALIZED") {
+		return "MATERIALIZED TABLE"
+	}
+	return t.up
 }
 
 func (p *parser) ifNotExists() bool {
@@ -189,6 +197,8 @@ func (p *parser) tableElement(d *tableElements, placed bool) {
 	case t.is("CONSTRAINT"), t.is("PRIMARY"), t.is("UNIQUE"), t.is("FOREIGN"), t.is("CHECK"):
 		k := p.tableConstraint()
 		p.setKey(d, k)
+	case t.is("WATERMARK"):
+		p.failHint(t.pos, "write WATERMARK FOR column AS expression", "expected FOR after WATERMARK, found %s", p.describe(p.peek(1)))
 	case t.is("PERIOD"):
 		p.refuse(t.pos, "PERIOD", "declare a WATERMARK for event time")
 	default:

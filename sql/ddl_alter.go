@@ -16,9 +16,9 @@ func (p *parser) drop() Stmt {
 	case !d.Temporary && p.accept("DATABASE"):
 		d.Kind = DatabaseObject
 	case t.is("CATALOG"), t.is("MATERIALIZED"), t.is("MODEL"), t.is("CONNECTION"):
-		p.refuse(t.pos, "DROP "+t.up, "DROP takes TABLE, VIEW, FUNCTION or DATABASE")
+		p.refuse(t.pos, "DROP "+objectWords(t), "DROP takes TABLE, VIEW, FUNCTION or DATABASE")
 	default:
-		p.failTok("TABLE, VIEW, FUNCTION or DATABASE")
+		p.failWord("TABLE", "VIEW", "FUNCTION", "DATABASE")
 	}
 	if d.System && d.Kind != FunctionObject {
 		p.fail(t.pos, "only a FUNCTION can be TEMPORARY SYSTEM")
@@ -48,9 +48,9 @@ func (p *parser) alter() Stmt {
 		a.Options = p.options()
 		return a
 	case t.is("FUNCTION"), t.is("CATALOG"), t.is("MATERIALIZED"), t.is("MODEL"), t.is("CONNECTION"):
-		p.refuse(t.pos, "ALTER "+t.up, "DROP it and CREATE it again")
+		p.refuse(t.pos, "ALTER "+objectWords(t), "DROP it and CREATE it again")
 	}
-	p.failTok("TABLE, VIEW or DATABASE")
+	p.failWord("TABLE", "VIEW", "DATABASE")
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (p *parser) alterAction() AlterAction {
 		})
 		return r
 	}
-	p.failTok("RENAME, ADD, MODIFY, DROP, SET or RESET")
+	p.failWord("RENAME", "ADD", "MODIFY", "DROP", "SET", "RESET")
 	return nil
 }
 

@@ -17,51 +17,72 @@ func dump(x any) string {
 	return sb.String()
 }
 
-func dumpExpr(e Expr) (string, bool) {
+// dumpExpr writes the terse form of e and reports whether it has one.
+func dumpExpr(sb *strings.Builder, e Expr) bool {
+	list := func(head string, args ...any) {
+		sb.WriteString(head)
+		for i, a := range args {
+			if i > 0 {
+				sb.WriteString(" ")
+			}
+			dumpValue(sb, reflect.ValueOf(a))
+		}
+		sb.WriteString(")")
+	}
 	switch x := e.(type) {
 	case *Ident:
-		return x.Path.Plain(), true
+		sb.WriteString(x.Path.Plain())
 	case *Literal:
-		switch x.Kind {
-		case LitString:
-			return QuoteString(x.Text), true
-		case LitInteger, LitNull, LitBool:
-			return x.Text, true
-		}
 		kind := [...]string{LitDecimal: "dec", LitApprox: "approx", LitDate: "date", LitTime: "time", LitTimestamp: "timestamp", LitBinary: "hex"}[x.Kind]
-		return kind + QuoteString(x.Text), true
-	case *Binary:
-		return fmt.Sprintf("(%s %s %s)", x.Op, dump(x.L), dump(x.R)), true
-	case *Unary:
-		return fmt.Sprintf("(%s %s)", x.Op, dump(x.X)), true
-	case *Is:
-		return fmt.Sprintf("(is %s%s %s)", not(x.Not), x.What, dump(x.X)), true
-	case *Between:
-		sym := ""
-		if x.Symmetric {
-			sym = "symmetric "
+		switch {
+		case x.Kind == LitString || kind != "":
+			sb.WriteString(kind + QuoteString(x.Text))
+		default:
+			sb.WriteString(x.Text)
 		}
-		return fmt.Sprintf("(%sbetween %s%s %s %s)", not(x.Not), sym, dump(x.X), dump(x.Lo), dump(x.Hi)), true
+	case *Binary:
+		list("("+x.Op+" ", x.L, x.R)
+	case *Unary:
+		list("("+x.Op+" ", x.X)
+	case *Is:
+		list("(is "+not(x.Not)+x.What+" ", x.X)
+	case *Between:
+		head := "(" + not(x.Not) + "between "
+		if x.Symmetric {
+			head += "symmetric "
+		}
+		list(head, x.X, x.Lo, x.Hi)
 	case *In:
 		if x.Query != nil {
-			return fmt.Sprintf("(%sin %s %s)", not(x.Not), dump(x.X), dump(x.Query)), true
+			list("("+not(x.Not)+"in ", x.X, x.Query)
+		} else {
+			list("("+not(x.Not)+"in ", x.X, x.List)
 		}
-		return fmt.Sprintf("(%sin %s %s)", not(x.Not), dump(x.X), dump(x.List)), true
 	case *Interval:
-		return fmt.Sprintf("interval<%d %s>", x.Value, x.Type), true
+		fmt.Fprintf(sb, "interval<%d %s>", x.Value, x.Type)
 	case *Item:
-		return fmt.Sprintf("%s[%s]", dump(x.X), dump(x.Index)), true
+		dumpValue(sb, reflect.ValueOf(x.X))
+		sb.WriteString("[")
+		dumpValue(sb, reflect.ValueOf(x.Index))
+		sb.WriteString("]")
 	case *FieldAccess:
-		return fmt.Sprintf("%s.:%s", dump(x.X), x.Name.Text), true
+		dumpValue(sb, reflect.ValueOf(x.X))
+		sb.WriteString(".:" + x.Name.Text)
 	case *Call:
-		if c := *x; len(x.Name) == 1 {
-			c.Name, c.Args, c.Place = nil, nil, Place{}
-			if reflect.DeepEqual(c, Call{}) {
-				return x.Name.Plain() + strings.NewReplacer("[", "(", "]", ")").Replace("[") + strings.Trim(dump(x.Args), "[]") + ")", len(x.Args) == 0 || !strings.HasSuffix(dump(x.Args[len(x.Args)-1]), "]")
-			}
+		c := *x
+		c.Name, c.Args, c.Place = nil, nil, Place{}
+		if len(x.Name) > 1 || !reflect.ValueOf(c).IsZero() {
+			return false
 		}
+		args := make([]any, len(x.Args))
+		for i := range args {
+			args[i] = x.Args[i]
+		}
+		list(x.Name.Plain()+"(", args...)
+	default:
+		return false
 	}
-	return "", false
+	return true
 }
 
 func dumpValue(sb *strings.Builder, v reflect.Value) {
@@ -72,8 +93,7 @@ func dumpValue(sb *strings.Builder, v reflect.Value) {
 			return
 		}
 		if e, ok := v.Interface().(Expr); ok {
-			if s, ok := dumpExpr(e); ok {
-				sb.WriteString(s)
+			if dumpExpr(sb, e) {
 				return
 			}
 		}
@@ -116,7 +136,7 @@ func dumpStruct(sb *strings.Builder, v reflect.Value, name bool) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		fv := v.Field(i)
-		if f.Type == reflect.TypeFor[diag.Pos]() || f.Type == reflect.TypeFor[Place]() || fv.IsZero() {
+		if f.Type == reflect.TypeFor[diag.Pos]() || f.Type == reflect.TypeFor[Place]() || f.Name == "ExprText" || f.Name == "QueryText" || fv.IsZero() {
 			continue
 		}
 		sb.WriteString(sep)

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -114,7 +115,7 @@ func (p *parser) predicates() {
 		switch {
 		case word.is("BETWEEN"), word.is("IN"), word.is("LIKE"), word.is("SIMILAR"), p.atQuantified():
 			if seen != "" {
-				p.failHint(t.pos, "put the first predicate in parentheses", "%s directly after %s", p.describe(word), seen)
+				p.failHint(t.pos, "put the first predicate in parentheses", "%s directly after %s", strings.ToUpper(word.text), seen)
 			}
 			if seen = word.up; seen == "" {
 				seen = "ANY or ALL"
@@ -461,7 +462,7 @@ func (p *parser) wordPrimary(t *token) bool {
 			p.failHint(n.pos, "remove the parentheses", "%s takes no parentheses", t.up)
 		}
 		p.i++
-		p.sk.leaf(&Call{Place: Place{t.pos}, Name: Path{{t.text, t.pos}}, Niladic: true})
+		p.sk.leaf(&Call{Place: Place{t.pos}, Name: Path{{t.up, t.pos}}, Niladic: true})
 		return true
 	}
 	return false

@@ -101,6 +101,8 @@ func (p *parser) tablePrimary() TableRef {
 		r := p.from()
 		p.wantOp(")")
 		return r
+	case p.startsQuery(c) && !c.is("TABLE"):
+		p.failHint(c.pos, "write ("+c.up+" ..) AS t", "a query in FROM needs parentheses")
 	case c.name() && p.callAhead():
 		f := &TableFunc{Place: Place{t.pos}, Lateral: lateral, Call: p.tableCall()}
 		p.alias(&f.Alias)
@@ -173,7 +175,7 @@ func (p *parser) withAlias(ref TableRef, a *Alias) TableRef {
 }
 
 func (p *parser) alias(a *Alias) {
-	if !p.accept("AS") && !p.isName(p.cur()) || foreignWords[p.cur().up] != "" {
+	if t := p.cur(); !p.accept("AS") && (!p.isName(t) || t.is("PIVOT") || t.is("UNPIVOT") || foreignWords[t.up] != "") {
 		return
 	}
 	n := p.ident("an alias")

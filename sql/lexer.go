@@ -294,7 +294,7 @@ var foreignOps = map[string]string{
 	"!":  "write NOT",
 	"#":  "comments start with --",
 	"@":  "variables do not exist in Flink SQL",
-	":":  "parameters do not exist in Flink SQL; write the value",
+	":":  "write the value instead of a parameter, KEY k VALUE v in JSON_OBJECT",
 	"&":  "bit operators do not exist in Flink SQL",
 	"~":  "bit operators do not exist in Flink SQL",
 	"\\": "a backslash may stand only inside a string literal",

@@ -96,7 +96,22 @@ func (p *parser) refuse(pos diag.Pos, what, hint string) {
 // failTok reports the current token where want was needed.
 func (p *parser) failTok(want string) {
 	t := p.cur()
-	p.failHint(t.pos, p.hintFor(t), "expected %s, found %s", want, p.describe(t))
+	hint := p.hintFor(t)
+	if want == "'='" {
+		hint = ""
+	}
+	p.failHint(t.pos, hint, "expected %s, found %s", want, p.describe(t))
+}
+
+// failWord reports the current token where one of words was needed.
+func (p *parser) failWord(words ...string) {
+	t := p.cur()
+	n := len(words) - 1
+	want := strings.Join(words[:n], ", ") + " or " + words[n]
+	if w := diag.Nearest(t.text, words); t.kind == tokIdent && w != "" {
+		p.failHint(t.pos, "did you mean "+w+"?", "expected %s, found %s", want, t.text)
+	}
+	p.failTok(want)
 }
 
 func (p *parser) describe(t *token) string {

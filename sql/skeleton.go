@@ -95,6 +95,7 @@ func (s *skeleton) wrap(start int, paren bool) int {
 
 // predicate starts a predicate marker after its left operand.
 func (s *skeleton) predicate(pos diag.Pos, not bool) int {
+	s.mark(pos)
 	if not {
 		s.emit(" NOT")
 	}
@@ -111,6 +112,7 @@ func (s *skeleton) closePredicate(n int, build func(args []Expr) Expr) {
 
 // is emits a marker of the IS family after its operand.
 func (s *skeleton) is(pos diag.Pos, build func(args []Expr) Expr) {
+	s.mark(pos)
 	s.emit(" <=> ALL (SELECT ")
 	s.close(s.open(pos), build)
 	s.emit(")")

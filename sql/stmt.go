@@ -275,8 +275,12 @@ func (p *parser) show() *Show {
 		return s
 	}
 	t := p.cur()
-	if p.accept("PROCEDURES") || p.accept("MODELS") || p.accept("CONNECTIONS") || p.accept("MATERIALIZED") || t.is("CREATE") {
+	if t.is("PROCEDURES") || t.is("MODELS") || t.is("CONNECTIONS") || t.is("MATERIALIZED") {
 		p.refuse(t.pos, "SHOW "+t.up, "SHOW takes TABLES, VIEWS, CREATE TABLE, CREATE VIEW, FUNCTIONS, JOBS, DATABASES, CATALOGS or COLUMNS")
+	}
+	if t.is("CREATE") && p.peek(1).name() {
+		p.i++
+		p.failWord("TABLE", "VIEW")
 	}
 	var words []string
 	for _, k := range showKinds {
