@@ -15,6 +15,7 @@ import (
 const lastEpoch = 32766
 
 func TestEpochExhausted(t *testing.T) {
+	t.Parallel()
 	b := harness.SharedKafka(t)
 	play(t, b, 2, "testdata/4.3.1-tv2-exhausted.txt", map[string]func(*script){"last-epoch": func(s *script) {
 		x := txn{id: s.id, topic: s.topic}

@@ -17,6 +17,7 @@ func TestPendingMarkers(t *testing.T) {
 			continue // the two protocols once each
 		}
 		t.Run(fmt.Sprintf("%s-tv%d", c.version, c.tv), func(t *testing.T) {
+			t.Parallel()
 			b := harness.Kafka(t, harness.KafkaVersion(c.version), harness.KafkaNodes(3),
 				harness.KafkaConfig("default.replication.factor", "1"), harness.KafkaConfig("min.insync.replicas", "1"),
 				harness.KafkaConfig("transaction.state.log.replication.factor", "1"), harness.KafkaConfig("transaction.state.log.min.isr", "1"),

@@ -91,6 +91,7 @@ func TestKafkaPartitions(t *testing.T) {
 }
 
 func TestKafkaKillAndRestart(t *testing.T) {
+	t.Parallel()
 	b := harness.Kafka(t, harness.KafkaConfig("transaction.max.timeout.ms", "60000"))
 	addr, topic, id := b.Addr(), b.Topic(t, 1), harness.UniqueName(t)
 	b.Produce(t, topic, "before")
@@ -115,6 +116,7 @@ func TestKafkaKillAndRestart(t *testing.T) {
 }
 
 func TestKafkaCluster(t *testing.T) {
+	t.Parallel()
 	b := harness.Kafka(t, harness.KafkaNodes(3))
 	topic := b.Topic(t, 3)
 	b.KillNode(2)
@@ -126,6 +128,7 @@ func TestKafkaCluster(t *testing.T) {
 }
 
 func TestKafkaTransactionVersions(t *testing.T) {
+	t.Parallel()
 	if got := harness.SharedKafka(t).TransactionVersion(t); got != 2 {
 		t.Errorf("%s: transaction.version %d, want 2", harness.KafkaDefault, got)
 	}
@@ -145,6 +148,7 @@ func TestKafkaSecurity(t *testing.T) {
 		{"mutual tls", []harness.KafkaOption{harness.KafkaMutualTLS()}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			b := harness.Kafka(t, c.opts...)
 			topic := b.Topic(t, 1)
 			b.Produce(t, topic, "x") // through the secured listener
@@ -181,6 +185,7 @@ func TestPostgresTwoPhaseCommit(t *testing.T) {
 }
 
 func TestPostgresKillKeepsPrepared(t *testing.T) {
+	t.Parallel()
 	pg := harness.Postgres(t, harness.PGDurable(), harness.PGPassword("it's secret"))
 	db := pg.CreateDatabase(t)
 	pg.Exec(t, db, "CREATE TABLE t (x int)", "BEGIN", "INSERT INTO t VALUES (7)", "PREPARE TRANSACTION 'g1'")
@@ -201,6 +206,7 @@ func TestPostgresKillKeepsPrepared(t *testing.T) {
 }
 
 func TestPostgresWithoutPrepared(t *testing.T) {
+	t.Parallel()
 	pg := harness.Postgres(t, harness.PGMaxPrepared(0))
 	conn := pg.Conn(t, "")
 	_, err := conn.Exec(t.Context(), "BEGIN; CREATE TABLE t (x int); PREPARE TRANSACTION 'g'")
