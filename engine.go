@@ -1,0 +1,218 @@
+package streamsql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/connectors/kafka/embedded"
+	"github.com/streamsql/streamsql/connectors/memory"
+	"github.com/streamsql/streamsql/planner"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// Options change how an Engine is opened. The zero value is a good start.
+type Options struct {
+	// Settings are session settings as SET takes them, for example "parallelism.default": "2".
+	Settings map[string]string
+	// Connectors are the kinds of external systems tables may name; nil = DefaultConnectors.
+	Connectors []connectors.Connector
+	// Restore says where INSERT jobs start; the zero value resumes the newest checkpoint of the state directory.
+	Restore Restore
+	// EmbeddedKafka starts a Kafka broker inside this process for Kafka tables without bootstrap servers. Its topics
+	// are kept below the state directory. EmbeddedAddr uses one that runs elsewhere instead.
+	EmbeddedKafka bool
+	EmbeddedAddr  string
+	// TakeOver takes the state directory from a process that hangs: the other can no longer publish anything.
+	TakeOver bool
+	// Memory bounds the keyed state held in memory, in bytes, of all jobs together; 0 = a quarter of the machine's.
+	Memory int64
+	// Output is where the connector 'print' writes; nil = os.Stdout.
+	Output io.Writer
+	// Log receives the jobs' log; nil = none.
+	Log *slog.Logger
+}
+
+// Restore says where a job starts.
+type Restore struct {
+	None bool   // afresh, under a new lineage
+	Path string // from a savepoint or a checkpoint directory; "" = the newest checkpoint
+}
+
+// Engine plans and runs statements: one session with its settings, a catalog, and the jobs it started. It is safe for
+// concurrent use, but statements that depend on each other must be executed one after the other.
+type Engine struct {
+	dir      string
+	log      *slog.Logger
+	owner    *checkpoint.Owner
+	planner  *planner.Planner
+	conf     *planner.Config
+	conns    []connectors.Connector
+	bus      *memory.Bus
+	memory   *checkpoint.MemoryBudget
+	restore  Restore
+	takeOver bool
+	broker   *embedded.Broker
+	embedded string
+
+	mu     sync.Mutex
+	jobs   map[string]*Job // running and ended, by id
+	order  []string
+	closed bool
+}
+
+// Open opens the engine of a state directory, which it creates; no other process may have it open (the error's class
+// is diag.Conflict and it names the holder). dir "" keeps everything in memory: tables, checkpoints and state end with
+// the engine.
+func Open(dir string, o *Options) (*Engine, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	e := &Engine{
+		dir: dir, log: o.Log, conf: planner.NewConfig(), bus: memory.NewBus(), jobs: map[string]*Job{},
+		restore: o.Restore, takeOver: o.TakeOver, embedded: o.EmbeddedAddr, memory: checkpoint.NewMemoryBudget(o.Memory),
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if err := e.open(o); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) open(o *Options) (err error) {
+	for _, k := range slices.Sorted(maps.Keys(o.Settings)) {
+		if _, err := e.conf.Set(k, o.Settings[k], diag.Pos{}); err != nil {
+			return err
+		}
+	}
+	if e.dir != "" {
+		if e.owner, err = own(e.dir, e.takeOver); err != nil {
+			return err
+		}
+	}
+	if o.EmbeddedKafka {
+		if e.dir == "" {
+			return diag.New(diag.Config, diag.Pos{}, "the embedded Kafka broker needs a state directory for its topics").
+				WithHint("open the engine with a directory")
+		}
+		if e.broker, err = embedded.Start(embedded.Options{Dir: filepath.Join(e.dir, "kafka")}); err != nil {
+			return err
+		}
+		e.embedded = e.broker.Addr()
+	}
+	e.conns = o.Connectors
+	if e.conns == nil {
+		out := o.Output
+		if out == nil {
+			out = os.Stdout
+		}
+		e.conns = DefaultConnectors(out)
+	}
+	e.conns = append(slices.Clone(e.conns), *e.bus.Connector())
+	cat, err := catalog.New(e.dir)
+	if err != nil {
+		return err
+	}
+	e.planner = planner.New(cat, e.conns, expr.NewRegistry())
+	return e.planner.Load(e.conf)
+}
+
+// own takes a state directory.
+func own(dir string, takeOver bool) (*checkpoint.Owner, error) {
+	if takeOver {
+		return checkpoint.TakeOver(dir)
+	}
+	return checkpoint.OwnDir(dir)
+}
+
+// Close stops every running job with a final checkpoint, waits for them and gives up the state directory. It returns
+// the errors of jobs that could not stop cleanly.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	running := e.runningLocked()
+	e.mu.Unlock()
+	var errs []error
+	for _, j := range running {
+		if j.query {
+			j.Cancel()
+		} else if err := j.Stop(context.Background(), StopOptions{}); err != nil {
+			errs = append(errs, fmt.Errorf("job %s: %w", j.ID(), err))
+		}
+		<-j.job.Ended()
+	}
+	if e.broker != nil {
+		e.broker.Close()
+	}
+	if e.owner != nil {
+		errs = append(errs, e.owner.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Jobs are the jobs of this engine, running and ended, in the order they were started. Queries are not listed.
+func (e *Engine) Jobs() []*Job {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []*Job
+	for _, id := range e.order {
+		if j := e.jobs[id]; !j.query {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// Job is the job with the given id, or nil. A unique prefix of the id will do.
+func (e *Engine) Job(id string) *Job {
+	var found *Job
+	for _, j := range e.Jobs() {
+		switch {
+		case j.ID() == id:
+			return j
+		case strings.HasPrefix(j.ID(), id) && id != "":
+			if found != nil {
+				return nil
+			}
+			found = j
+		}
+	}
+	return found
+}
+
+func (e *Engine) runningLocked() []*Job {
+	var out []*Job
+	for _, id := range e.order {
+		if j := e.jobs[id]; !j.job.Status().State.Ended() {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// Setting is the effective value of a session setting, "" when it has none.
+func (e *Engine) Setting(key string) string {
+	v, _ := e.conf.Get(key)
+	return v
+}
+
+// Session is what values are rendered with: the session's time zone.
+func (e *Engine) Session() expr.Session { return expr.Session{Zone: e.conf.Zone()} }

@@ -1,0 +1,222 @@
+package streamsql
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/planner"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Job is a running or ended INSERT, statement set or query.
+type Job struct {
+	id    string
+	plan  *planner.Plan
+	job   *exec.Job
+	query bool
+	owner *checkpoint.Owner
+	done  chan struct{} // closed when everything of the job is released
+	err   error         // why it ended; valid after done
+}
+
+// Status is a job's state, row counts, watermarks, lag and checkpoints at a moment.
+type Status = exec.Status
+
+// StopOptions say how a job is stopped.
+type StopOptions = exec.StopOptions
+
+// CheckpointID numbers the checkpoints of a job.
+type CheckpointID = checkpoint.ID
+
+// ID is the job's stable id: the same statement under the same pipeline.name has the same id after a restart.
+func (j *Job) ID() string { return j.id }
+
+// Name is pipeline.name, or Flink's default for the statement.
+func (j *Job) Name() string { return j.plan.Name }
+
+// Bounded reports that the job ends by itself when its input has been read.
+func (j *Job) Bounded() bool { return j.plan.Bounded }
+
+// Sinks are the tables the job writes and how.
+func (j *Job) Sinks() []planner.SinkPlan { return j.plan.Sinks }
+
+// Status is the job now. It does not block.
+func (j *Job) Status() Status { return j.job.Status() }
+
+// Checkpoint takes a checkpoint now and returns when it is durable and its output committed.
+func (j *Job) Checkpoint(ctx context.Context) (CheckpointID, error) { return j.job.Checkpoint(ctx) }
+
+// Stop ends the job with a final checkpoint and commits its output. With Drain event time ends first: every window
+// fires. A stopped job goes on from there when its statement is executed again.
+func (j *Job) Stop(ctx context.Context, o StopOptions) error {
+	if err := j.job.Stop(ctx, o); err != nil {
+		return err
+	}
+	<-j.done
+	return nil
+}
+
+// Cancel ends the job at once. What is not yet committed is produced again when the job is resumed.
+func (j *Job) Cancel() { j.job.Cancel() }
+
+// Wait returns when the job has ended: nil when its input ended or it was stopped, context.Canceled after Cancel, else
+// why it failed.
+func (j *Job) Wait(ctx context.Context) error {
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Done is closed when the job has ended.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// jobID derives the stable id of a job from its name: readable where it is short and plain.
+func jobID(name string) string {
+	h := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(h[:16])
+}
+
+// start runs a plan as a job.
+func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
+	o := conf.JobOptions()
+	o.Name = plan.Name
+	o.ID = jobID(plan.Name)
+	o.Log = e.log.With("job", plan.Name)
+	o.Memory = e.memory
+	o.Embedded = e.embedded
+	j := &Job{id: o.ID, plan: plan, query: plan.Schema != nil, done: make(chan struct{})}
+	if j.query {
+		// A query's rows cannot be taken back once shown: it is not restarted, and it leaves nothing behind.
+		o.ID = checkpoint.NewLineage()
+		j.id = o.ID
+		o.Checkpoints.Interval = 0
+		o.Restart = exec.DefaultRestart(exec.RestartNever)
+	} else if err := e.prepareState(j, &o, conf); err != nil {
+		return nil, err
+	}
+	job, err := exec.NewJob(plan.Graph, o)
+	if err != nil {
+		j.release()
+		return nil, err
+	}
+	j.job = job
+	if err := e.register(j); err != nil {
+		j.release()
+		return nil, err
+	}
+	go func() {
+		j.err = job.Run(context.Background())
+		j.release()
+		close(j.done)
+		if j.query {
+			e.forget(j)
+		}
+	}()
+	return j, nil
+}
+
+// prepareState opens the job's directory and settles where it starts.
+func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) (err error) {
+	if e.dir == "" {
+		return nil
+	}
+	if err := e.refuseSecond(j); err != nil {
+		return err
+	}
+	if j.owner, err = own(filepath.Join(e.dir, "jobs", j.id), e.takeOver); err != nil {
+		return err
+	}
+	o.Owner = j.owner
+	o.Restore, err = e.restoreFor(o, conf)
+	if err != nil {
+		j.release()
+	}
+	return err
+}
+
+// restoreFor settles where a job starts. A run that finished is not resumed: executing the statement again is a new run.
+func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Restore, error) {
+	path := e.restore.Path
+	if p, _ := conf.Get("execution.state-recovery.path"); p != "" {
+		path = p
+	}
+	if path != "" {
+		from, err := checkpoint.ReadSavepoint(vfs.Default, path)
+		return exec.Restore{Mode: exec.RestorePath, From: from}, err
+	}
+	if e.restore.None {
+		return exec.Restore{Mode: exec.RestoreNone}, nil
+	}
+	keep, _ := conf.Get("execution.checkpointing.num-retained")
+	store, err := checkpoint.OpenStore(o.Owner, checkpoint.StoreOptions{Log: o.Log, Retain: atoi(keep)})
+	if err != nil {
+		return exec.Restore{}, err
+	}
+	o.Store = store
+	last, confirmed, err := store.Latest(context.Background())
+	if err == nil && last.Final && confirmed {
+		return exec.Restore{Mode: exec.RestoreNone}, nil
+	}
+	return exec.Restore{Mode: exec.RestoreLatest}, nil
+}
+
+func atoi(s string) (n int) {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+func (j *Job) release() {
+	if j.owner != nil {
+		_ = j.owner.Close() // the lock goes with the process at the latest
+		j.owner = nil
+	}
+}
+
+func (e *Engine) refuseSecond(j *Job) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old := e.jobs[j.id]; old != nil && !old.job.Status().State.Ended() {
+		return diag.New(diag.Conflict, diag.Pos{}, "job %q is already running", j.plan.Name).
+			WithHint("STOP JOB '%s' first, or give this one its own name: SET 'pipeline.name' = '…'", j.id)
+	}
+	return nil
+}
+
+func (e *Engine) register(j *Job) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return diag.New(diag.Conflict, diag.Pos{}, "the engine is closed")
+	}
+	if e.jobs[j.id] == nil {
+		e.order = append(e.order, j.id)
+	}
+	e.jobs[j.id] = j
+	return nil
+}
+
+func (e *Engine) forget(j *Job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.jobs, j.id)
+	for i, id := range e.order {
+		if id == j.id {
+			e.order = append(e.order[:i], e.order[i+1:]...)
+			break
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package streamsql
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/planner"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Exec executes one statement. Definitions and settings take effect before it returns; an INSERT or statement set
+// returns a running Job; a SELECT returns a Result whose Rows stream. Errors are *diag.Error with the place in text.
+func (e *Engine) Exec(ctx context.Context, text string) (*Result, error) {
+	s := e.Script(text)
+	res, err := s.Next(ctx)
+	if err == io.EOF {
+		return nil, diag.New(diag.Syntax, diag.Pos{}, "there is no statement in the text")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.more() {
+		res.discard()
+		return nil, diag.New(diag.Syntax, diag.Pos{}, "the text holds more than one statement").WithHint("use Script for several statements")
+	}
+	return res, nil
+}
+
+// Script is a text of several statements, executed one after the other.
+type Script struct {
+	e      *Engine
+	script *sql.Script
+	next   *sql.Statement
+	err    error
+	peeked bool
+}
+
+// Script prepares text; nothing is parsed or executed yet.
+func (e *Engine) Script(text string) *Script { return &Script{e: e, script: sql.NewScript(text)} }
+
+// Next executes the next statement; io.EOF at the end. After an error the script should not be continued: what follows
+// may depend on the failed statement.
+func (s *Script) Next(ctx context.Context) (*Result, error) {
+	st, err := s.take()
+	if err != nil {
+		return nil, err
+	}
+	if st == nil {
+		return nil, io.EOF
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	res, err := s.e.execute(st)
+	if err != nil {
+		return nil, diag.At(err, st.Pos)
+	}
+	res.Statement = st.Text
+	return res, nil
+}
+
+func (s *Script) take() (*sql.Statement, error) {
+	if !s.peeked {
+		s.next, s.err = s.script.Next()
+	}
+	s.peeked = false
+	return s.next, s.err
+}
+
+func (s *Script) more() bool {
+	s.next, s.err = s.script.Next()
+	s.peeked = true
+	return s.next != nil || s.err != nil
+}
+
+// execute runs one parsed statement.
+func (e *Engine) execute(st *sql.Statement) (*Result, error) {
+	switch x := st.Stmt.(type) {
+	case *sql.CreateTable:
+		return e.createTable(x, st.Text)
+	case *sql.CreateView:
+		created, err := e.planner.CreateView(x, st.Text, e.conf)
+		return done(created, "view", x.Path), err
+	case *sql.Drop:
+		return &Result{Message: "OK"}, e.planner.Catalog().Drop(x)
+	case *sql.Set:
+		return e.set(x)
+	case *sql.Reset:
+		e.conf.Reset(x.Key)
+		return &Result{Message: "OK"}, nil
+	case *sql.Show:
+		return e.show(x)
+	case *sql.Describe:
+		return e.describe(x)
+	case *sql.Explain:
+		return e.explain(x)
+	case *sql.StopJob:
+		return e.stopJob(x)
+	case *sql.Use:
+		return e.use(x)
+	case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
+		return e.run(st.Stmt)
+	}
+	return nil, unsupported(st.Stmt)
+}
+
+func done(created bool, kind string, p sql.Path) *Result {
+	if !created {
+		return &Result{Message: "OK", Notices: []string{fmt.Sprintf("%s %s exists already and was left as it is", kind, p.Plain())}}
+	}
+	return &Result{Message: "OK"}
+}
+
+func (e *Engine) createTable(x *sql.CreateTable, text string) (*Result, error) {
+	if x.As != nil {
+		return nil, diag.New(diag.Unsupported, x.Position(), "CREATE TABLE … AS is not supported").
+			WithHint("CREATE TABLE with its columns, then INSERT INTO %s SELECT …", x.Path.Plain())
+	}
+	created, notices, err := e.planner.CreateTable(x, text, e.conf)
+	if err != nil {
+		return nil, err
+	}
+	res := done(created, "table", x.Path)
+	res.Notices = append(res.Notices, notices...)
+	return res, nil
+}
+
+func (e *Engine) set(x *sql.Set) (*Result, error) {
+	if x.Option == nil {
+		res := table("key", "value")
+		for _, s := range e.conf.All() {
+			res.add(s.Key, s.Value)
+		}
+		return res, nil
+	}
+	notice, err := e.conf.Set(x.Option.Key, x.Option.Value, x.Option.ValuePos)
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Message: "OK"}
+	if notice != "" {
+		res.Notices = []string{notice}
+	}
+	return res, nil
+}
+
+func (e *Engine) use(x *sql.Use) (*Result, error) {
+	want, have := catalog.DefaultDatabase, "database"
+	if x.Catalog {
+		want, have = catalog.DefaultCatalog, "catalog"
+	}
+	parts := x.Path.Parts()
+	if parts[len(parts)-1] != want || len(parts) == 2 && parts[0] != catalog.DefaultCatalog {
+		return nil, diag.New(diag.Semantic, x.Path.Position(), "%s %q does not exist", have, x.Path.Plain()).
+			WithDetail("streamsql has one catalog, %s, with one database, %s", catalog.DefaultCatalog, catalog.DefaultDatabase)
+	}
+	return &Result{Message: "OK"}, nil
+}
+
+func (e *Engine) stopJob(x *sql.StopJob) (*Result, error) {
+	j := e.Job(x.ID)
+	if j == nil {
+		var ids []string
+		for _, j := range e.Jobs() {
+			ids = append(ids, j.ID())
+		}
+		err := diag.New(diag.Semantic, x.Position(), "there is no job %q", x.ID)
+		if n := diag.Nearest(x.ID, ids); n != "" {
+			return nil, err.WithHint("did you mean '%s'?", n)
+		}
+		return nil, err.WithHint("SHOW JOBS lists them")
+	}
+	if x.Savepoint {
+		return nil, diag.New(diag.Unsupported, x.Position(), "STOP JOB … WITH SAVEPOINT is not supported yet").
+			WithHint("STOP JOB '%s' takes a final checkpoint that the job resumes from", x.ID)
+	}
+	return &Result{Message: "OK"}, j.Stop(context.Background(), StopOptions{Drain: x.Drain})
+}
+
+// run starts the job of a query, INSERT or statement set.
+func (e *Engine) run(stmt sql.Stmt) (*Result, error) {
+	if set, ok := stmt.(*sql.StatementSet); ok && len(set.Inserts) == 0 {
+		return &Result{Message: "OK"}, nil
+	}
+	conf := e.conf.Clone()
+	c := newCollector()
+	plan, err := e.planner.Plan(stmt, conf, planner.Options{Collect: c.connector(), Embedded: e.embedded})
+	if err != nil {
+		return nil, err
+	}
+	j, err := e.start(plan, conf)
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Job: j, Notices: plan.Notices, Schema: plan.Schema, Mode: plan.Mode, Bounded: plan.Bounded, session: e.Session()}
+	if plan.Schema != nil {
+		res.rows = c.rows(j, plan.Schema, res.session)
+	}
+	return res, nil
+}
+
+func (e *Engine) explain(x *sql.Explain) (*Result, error) {
+	for _, d := range x.Details {
+		switch d {
+		case sql.ExplainChangelog, "PLAN FOR":
+		default:
+			return nil, diag.New(diag.Unsupported, x.Position(), "EXPLAIN %s is not supported", d).
+				WithHint("EXPLAIN shows changelog modes, keys and delivery without it")
+		}
+	}
+	plan, err := e.planner.Plan(x.Stmt, e.conf, planner.Options{Embedded: e.embedded})
+	if err != nil {
+		return nil, err
+	}
+	res := table("result")
+	res.add(plan.Explain())
+	res.Notices = plan.Notices
+	return res, nil
+}
+
+func unsupported(s sql.Stmt) error {
+	words := map[string]string{
+		"*sql.CreateFunction": "CREATE FUNCTION", "*sql.CreateDatabase": "CREATE DATABASE", "*sql.AlterTable": "ALTER TABLE",
+		"*sql.AlterView": "ALTER VIEW", "*sql.AlterDatabase": "ALTER DATABASE",
+	}
+	hints := map[string]string{
+		"*sql.CreateFunction": "register Go functions through the embedding package (Engine.Register); Java functions run on Flink only",
+		"*sql.CreateDatabase": "streamsql has one database, default_database",
+		"*sql.AlterTable":     "DROP TABLE and CREATE TABLE again; running jobs keep the definition they were started with",
+		"*sql.AlterView":      "DROP VIEW and CREATE VIEW again",
+		"*sql.AlterDatabase":  "streamsql has one database, default_database",
+	}
+	if c, ok := s.(*sql.ClientCommand); ok {
+		return diag.New(diag.Unsupported, s.Position(), "%s is a command of the interactive client", strings.ToUpper(c.Word)).
+			WithHint("remove it from the script")
+	}
+	key := fmt.Sprintf("%T", s)
+	word := words[key]
+	if word == "" {
+		word = "this statement"
+	}
+	return diag.New(diag.Unsupported, s.Position(), "%s is not supported", word).WithHint("%s", hints[key])
+}
+
+// Check parses, binds and plans every statement of a script without contacting anything or starting a job: tables and
+// views it creates exist for the statements that follow, in memory only. It returns all notices and the first error.
+func (e *Engine) Check(text string) (notices []string, err error) {
+	s := sql.NewScript(text)
+	for {
+		st, err := s.Next()
+		if st == nil || err != nil {
+			return notices, err
+		}
+		n, err := e.check(st)
+		notices = append(notices, n...)
+		if err != nil {
+			return notices, diag.At(err, st.Pos)
+		}
+	}
+}
+
+func (e *Engine) check(st *sql.Statement) ([]string, error) {
+	switch x := st.Stmt.(type) {
+	case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
+		if set, ok := x.(*sql.StatementSet); ok && len(set.Inserts) == 0 {
+			return nil, nil
+		}
+		plan, err := e.planner.Plan(st.Stmt, e.conf, planner.Options{Embedded: e.embedded})
+		if err != nil {
+			return nil, err
+		}
+		return plan.Notices, nil
+	case *sql.StopJob:
+		return nil, nil
+	}
+	res, err := e.execute(st)
+	if err != nil {
+		return nil, err
+	}
+	return res.Notices, nil
+}
+
+// CheckSyntax only parses a script; names need not exist.
+func CheckSyntax(text string) error {
+	s := sql.NewScript(text)
+	for {
+		st, err := s.Next()
+		if st == nil || err != nil {
+			return err
+		}
+	}
+}
+
+func row(cells ...string) []types.Datum {
+	out := make([]types.Datum, len(cells))
+	for i, c := range cells {
+		out[i] = types.StrDatum(c)
+	}
+	return out
+}
