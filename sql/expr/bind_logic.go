@@ -208,7 +208,7 @@ func newInLiterals(x Expr, list []Expr, t types.Type, not bool) (Expr, bool) {
 	}
 	in := &In{X: convert(x, t), Not: not}
 	for _, e := range list {
-		if !IsConstant(e) {
+		if !IsConstant(e) || readsSession(e) {
 			return nil, false
 		}
 		folded, err := Fold(convert(e, t), Session{})
@@ -219,6 +219,17 @@ func newInLiterals(x Expr, list []Expr, t types.Type, not bool) (Expr, bool) {
 		in.List = append(in.List, l)
 	}
 	return in, true
+}
+
+// readsSession reports a constant whose value may depend on the session's time zone, unknown while binding.
+func readsSession(e Expr) bool {
+	found := false
+	Walk(e, func(x Expr) bool {
+		_, call := x.(*Call)
+		found = found || call || x.Type().Kind == types.TimestampLTZ
+		return !found
+	})
+	return found
 }
 
 // NewLike is x [NOT] LIKE pat [ESCAPE esc], or SIMILAR TO; esc may be nil. A constant pattern is checked here.

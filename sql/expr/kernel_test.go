@@ -29,6 +29,12 @@ type generator struct {
 // expr is a random expression of a type that ok accepts.
 func (g *generator) expr(depth int) Expr {
 	for {
+		if depth == 0 && g.r.IntN(3) == 0 {
+			t := g.cols[g.r.IntN(len(g.cols))].T
+			if d := g.datum(t); !t.IsNested() {
+				return &Literal{Value: d, T: t.WithNull(d.IsNull)}
+			}
+		}
 		if depth == 0 {
 			return g.cols[g.r.IntN(len(g.cols))]
 		}
@@ -41,7 +47,7 @@ func (g *generator) expr(depth int) Expr {
 
 func (g *generator) node(depth int) (Expr, error) {
 	pick := func(ops ...string) string { return ops[g.r.IntN(len(ops))] }
-	switch g.r.IntN(14) {
+	switch g.r.IntN(18) {
 	case 0, 1, 2:
 		return NewBinary(pick("+", "-", "*", "/", "%"), g.expr(depth), g.expr(depth))
 	case 3, 4:
@@ -65,6 +71,20 @@ func (g *generator) node(depth int) (Expr, error) {
 		return NewIs(g.expr(depth), pick("NULL", "TRUE", "FALSE"), g.r.IntN(2) == 0)
 	case 12:
 		return NewBetween(g.expr(depth), g.expr(depth), g.expr(depth), g.r.IntN(2) == 0, g.r.IntN(2) == 0)
+	case 13:
+		return NewIn(g.expr(depth), []Expr{g.expr(0), g.expr(0), g.expr(0)}, g.r.IntN(2) == 0)
+	case 14:
+		return NewLike(g.expr(depth), g.expr(depth), nil, false, g.r.IntN(2) == 0)
+	case 15:
+		return NewItem(g.expr(depth), g.expr(0))
+	case 16:
+		op := pick("+", "-")
+		unit := pick("DAY", "MONTH")
+		t := types.Of(types.IntervalDayTime)
+		if unit == "MONTH" {
+			t = types.Of(types.IntervalYearMonth)
+		}
+		return NewBinary(op, g.expr(depth), NewIntervalLiteral(t, int64(g.r.IntN(5))))
 	}
 	return NewBinary("||", g.expr(depth), g.expr(depth))
 }

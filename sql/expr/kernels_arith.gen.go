@@ -31,19 +31,6 @@ func addCK[T number](out, a []T, k T, sel []int32) {
 	}
 }
 
-func addKC[T number](out []T, k T, b []T, sel []int32) {
-	if sel == nil {
-		b = b[:len(out)]
-		for i := range out {
-			out[i] = k + b[i]
-		}
-		return
-	}
-	for _, r := range sel {
-		out[r] = k + b[r]
-	}
-}
-
 func subCC[T number](out, a, b []T, sel []int32) {
 	if sel == nil {
 		a, b = a[:len(out)], b[:len(out)]
@@ -106,19 +93,6 @@ func mulCK[T number](out, a []T, k T, sel []int32) {
 	}
 	for _, r := range sel {
 		out[r] = a[r] * k
-	}
-}
-
-func mulKC[T number](out []T, k T, b []T, sel []int32) {
-	if sel == nil {
-		b = b[:len(out)]
-		for i := range out {
-			out[i] = k * b[i]
-		}
-		return
-	}
-	for _, r := range sel {
-		out[r] = k * b[r]
 	}
 }
 

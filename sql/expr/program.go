@@ -53,7 +53,7 @@ func compile(es []Expr, s Session) (*Program, error) {
 }
 
 // Eval computes the expressions for the selected rows of b; rows outside b.Sel have arbitrary values. The vectors are
-// read-only, one per expression; an expression that is a column is the batch's own vector. The error is a *RowError, of
+// read-only, one per expression; an expression that is a column is the batch's own vector, a constant is a Const vector. The error is a *RowError, of
 // the first row that has one.
 func (p *Program) Eval(b *batch.Batch) ([]*batch.Vec, error) {
 	p.ctx.begin(b)

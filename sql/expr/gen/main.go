@@ -146,7 +146,7 @@ func {{.Name}}CK[T {{.Types}}](out, a []T, k T, sel []int32) {
 	}
 }
 
-func {{.Name}}KC[T {{.Types}}](out []T, k T, b []T, sel []int32) {
+{{if .Ordered}}func {{.Name}}KC[T {{.Types}}](out []T, k T, b []T, sel []int32) {
 	if sel == nil {
 		b = b[:len(out)]
 		for i := range out {
@@ -158,16 +158,21 @@ func {{.Name}}KC[T {{.Types}}](out []T, k T, b []T, sel []int32) {
 		out[r] = k {{.Op}} b[r]
 	}
 }
-{{end}}`))
+{{end}}{{end}}`))
 
-type op struct{ Name, Op, Types string }
+// op is an operator; Ordered ones also have a const⊗col form, the others commute.
+type op struct {
+	Name, Op, Types string
+	Ordered         bool
+}
 
 func main() {
 	write("kernels_compare.gen.go", compare, []op{
-		{"Eq", "==", ""}, {"Ne", "!=", ""}, {"Lt", "<", ""}, {"Le", "<=", ""}, {"Gt", ">", ""}, {"Ge", ">=", ""},
+		{Name: "Eq", Op: "=="}, {Name: "Ne", Op: "!="}, {Name: "Lt", Op: "<"}, {Name: "Le", Op: "<="}, {Name: "Gt", Op: ">"}, {Name: "Ge", Op: ">="},
 	})
 	write("kernels_arith.gen.go", arith, []op{
-		{"add", "+", "number"}, {"sub", "-", "number"}, {"mul", "*", "number"}, {"quo", "/", "float64"},
+		{Name: "add", Op: "+", Types: "number"}, {Name: "sub", Op: "-", Types: "number", Ordered: true},
+		{Name: "mul", Op: "*", Types: "number"}, {Name: "quo", Op: "/", Types: "float64", Ordered: true},
 	})
 }
 
