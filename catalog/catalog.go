@@ -229,6 +229,13 @@ func (c *Catalog) Create(o Object, ifNotExists bool, pos diag.Pos) (created bool
 		return false, diag.New(diag.Semantic, pos, "%s%s %s exists already", temp, old.Kind(), name).
 			WithHint("drop it first, choose another name, or write CREATE %s%s IF NOT EXISTS", strings.ToUpper(temp), strings.ToUpper(o.Kind()))
 	}
+	if t, ok := o.(*Table); ok {
+		// Places in this statement mean nothing to the statements that will use the table.
+		stored := *t
+		stored.Options = t.Options.Clone()
+		clear(stored.Options.pos)
+		o = &stored
+	}
 	if o.IsTemporary() {
 		c.temporary[name] = o
 		return true, nil

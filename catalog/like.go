@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"maps"
-
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -118,10 +116,6 @@ func mergeOptions(t, base *Table, opts *Options, strategy string) error {
 		return nil
 	}
 	t.Options = base.Options.Clone()
-	for k := range maps.Keys(t.Options.pos) {
-		// Places of another statement would put carets under the wrong text.
-		t.Options.pos[k] = diag.Pos{}
-	}
 	for _, k := range opts.Keys() {
 		if _, clash := t.Options.Get(k); clash && strategy == including {
 			return diag.New(diag.Semantic, opts.Pos(k), "option '%s' exists in the base table already", k).

@@ -12,7 +12,8 @@ import (
 const Masked = "******"
 
 // secretWords mark option keys whose values are never printed.
-var secretWords = []string{"password", "secret", "token", "apikey", "api-key", "credential", "auth-params", "service-key", "jaas"}
+var secretWords = []string{"password", "secret", "token", "apikey", "api-key", "credential", "auth-params", "service-key", "basic-auth",
+	"jaas.config", "account.key", "access-key", "http-headers", "private-key"}
 
 // IsSecret reports whether the value of option key must not be printed.
 func IsSecret(key string) bool {

@@ -64,7 +64,7 @@ func (p *Planner) sink(t *catalog.Table, pos diag.Pos) (*sinkTarget, error) {
 	if v, ok := t.Options.Get("sink.parallelism"); ok {
 		n, err := strconv.Atoi(strings.TrimSpace(v))
 		if err != nil || n < 1 || n > maxParallelism {
-			return nil, diag.New(diag.Config, t.Options.Pos("sink.parallelism"), "table %s: option 'sink.parallelism': '%s' is not valid", t.Name, v).
+			return nil, diag.New(diag.Config, optionPos(t, "sink.parallelism", pos), "table %s: option 'sink.parallelism': '%s' is not valid", t.Name, v).
 				WithDetail("a number from 1 to %d is expected", maxParallelism)
 		}
 		target.Parallel = n
@@ -178,6 +178,10 @@ func (b *binder) fitColumns(st *sql.Insert, target *sinkTarget, n Node, from []i
 	if given != len(in) {
 		return nil, columnCount(st, target, in, given)
 	}
+	if v, ok := n.(*Values); ok {
+		n = typeValues(v, from, target)
+		in = n.Fields()
+	}
 	p := &Project{In: n}
 	for i, c := range target.Columns.Columns {
 		var x expr.Expr
@@ -212,6 +216,38 @@ func (b *binder) fitColumns(st *sql.Insert, target *sinkTarget, n Node, from []i
 		p.Exprs, p.Names = append(p.Exprs, x), append(p.Names, c.Name)
 	}
 	return &Sink{In: p, Target: target}, nil
+}
+
+// typeValues gives the constants of INSERT ... VALUES the types of their columns one by one, where that is possible: NULL
+// has no type of its own, and texts of different lengths need no common one.
+func typeValues(v *Values, from []int, target *sinkTarget) Node {
+	out := &Values{Rows: make([][]expr.Expr, len(v.Rows)), Schema: append([]Field(nil), v.Schema...)}
+	for r, row := range v.Rows {
+		out.Rows[r] = append([]expr.Expr(nil), row...)
+	}
+	for i, f := range from {
+		if f < 0 {
+			continue
+		}
+		t := target.Columns.Columns[i].Type
+		cells, nullable := make([]expr.Expr, len(v.Rows)), false
+		for r, row := range v.Rows {
+			x, err := expr.SinkCast(row[f], t)
+			if err != nil {
+				cells = nil // the projection above names the column and the types
+				break
+			}
+			cells[r], nullable = x, nullable || x.Type().Nullable
+		}
+		if cells == nil {
+			continue
+		}
+		for r := range cells {
+			out.Rows[r][f] = cells[r]
+		}
+		out.Schema[f].Type = t.WithNull(nullable)
+	}
+	return out
 }
 
 func columnCount(st *sql.Insert, target *sinkTarget, in []Field, want int) error {

@@ -77,7 +77,7 @@ func (b *builder) scanParallelism(p *phys, n *Scan) error {
 	}
 	k, err := strconv.Atoi(v)
 	if err != nil || k < 1 || k > maxParallelism {
-		return diag.New(diag.Config, t.Options.Pos("scan.parallelism"), "table %s: option 'scan.parallelism': '%s' is not valid", t.Name, v).
+		return diag.New(diag.Config, optionPos(t, "scan.parallelism", n.Info.Pos), "table %s: option 'scan.parallelism': '%s' is not valid", t.Name, v).
 			WithDetail("a number from 1 to %d is expected", maxParallelism)
 	}
 	p.par = k

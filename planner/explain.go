@@ -8,6 +8,8 @@ import (
 
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
@@ -16,6 +18,17 @@ func (plan *Plan) Explain() string {
 	return "== Abstract Syntax Tree ==\n" + plan.abstract +
 		"\n== Optimized Physical Plan ==\n" + plan.PhysicalText() +
 		"\n== Delivery ==\n" + plan.DeliveryText()
+}
+
+// CheckExplain refuses the details of EXPLAIN that are not printed. The changelog modes always are.
+func CheckExplain(st *sql.Explain) error {
+	for _, d := range st.Details {
+		if d != sql.ExplainChangelog {
+			return diag.New(diag.Unsupported, st.Pos, "EXPLAIN %s is not supported", d).
+				WithHint("write EXPLAIN, which prints the plans with changelog modes, keys and parallelism, and the delivery of each sink")
+		}
+	}
+	return nil
 }
 
 // PhysicalText is the physical plan, a tree per sink. A scan read by several operators is printed once in full.

@@ -87,6 +87,8 @@ type collector struct {
 	mu     sync.Mutex
 	rows   []string
 	schema *types.Schema
+	keep   bool // the values too
+	data   [][]types.Datum
 }
 
 func (c *collector) connector() *connectors.Connector {
@@ -115,9 +117,14 @@ func (c *collector) Write(_ context.Context, b *batch.Batch) error {
 	for i := range b.Len() {
 		r := b.Row(i)
 		vals := make([]string, len(b.Cols))
+		var data []types.Datum
 		for j, v := range b.Cols {
 			vals[j] = datumText(v, r)
+			if c.keep {
+				data = append(data, v.Datum(r))
+			}
 		}
+		c.data = append(c.data, data)
 		c.rows = append(c.rows, fmt.Sprintf("%s(%s)", b.Kind(r), strings.Join(vals, ", ")))
 	}
 	return nil

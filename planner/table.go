@@ -22,6 +22,7 @@ type tableInfo struct {
 	Watermark expr.Expr
 	Mode      types.ChangelogMode
 	Bounded   bool
+	Pos       diag.Pos // where the statement names the table
 	Key       string // equal for scans that can be shared: table and effective options
 	ID        string // stable name of the scan in operator ids
 }
@@ -156,7 +157,7 @@ func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session exp
 	if c.NewSource == nil {
 		return nil, fail(diag.New(diag.Semantic, pos, "connector '%s' cannot be read, only written", c.Name))
 	}
-	info.Connector = c
+	info.Connector, info.Pos = c, pos
 	if c.Check != nil {
 		if err := c.Check(t, connectors.UseSource); err != nil {
 			return nil, fail(err)
@@ -187,8 +188,47 @@ func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session exp
 		return nil, fail(diag.New(diag.Unsupported, pos, "table %s is a changelog and cannot be read in batch mode", t.Name).
 			WithHint("SET '%s' = 'streaming'", keyRuntimeMode))
 	}
+	if err := checkWatermarkOptions(t, info); err != nil {
+		return nil, fail(err)
+	}
 	info.Key, info.ID = scanKey(t), t.Name
 	return info, nil
+}
+
+// checkWatermarkOptions checks the options by which a table changes how its watermark is made.
+func checkWatermarkOptions(t *catalog.Table, info *tableInfo) error {
+	for _, k := range t.Options.Keys() {
+		if !strings.HasPrefix(k, "scan.watermark.") {
+			continue
+		}
+		v, _ := t.Options.Get(k)
+		bad := func(why string) error {
+			return diag.New(diag.Config, t.Options.Pos(k), "option '%s': '%s' is not valid", k, v).WithDetail("%s", why)
+		}
+		switch {
+		case strings.HasPrefix(k, "scan.watermark.alignment."):
+			return diag.New(diag.Unsupported, t.Options.Pos(k), "option '%s' is not supported", k).
+				WithDetail("sources are not held back for slower ones").WithHint("remove the option; results are the same, only more rows are buffered")
+		case k == "scan.watermark.emit.strategy" && !strings.EqualFold(v, "on-event") && !strings.EqualFold(v, "on-periodic"):
+			return bad("on-periodic or on-event is expected")
+		case k == "scan.watermark.idle-timeout":
+			if _, err := connectors.ParseDuration(v); err != nil {
+				return bad(err.Error())
+			}
+		}
+		if info.Rowtime < 0 {
+			return diag.New(diag.Config, t.Options.Pos(k), "option '%s' needs a watermark", k).WithHint("declare WATERMARK FOR a column, or remove the option")
+		}
+	}
+	return nil
+}
+
+// optionPos is where option key was written when that is the statement at hand (an OPTIONS hint), else the fallback.
+func optionPos(t *catalog.Table, key string, fallback diag.Pos) diag.Pos {
+	if p := t.Options.Pos(key); p.Known() {
+		return p
+	}
+	return fallback
 }
 
 // scanKey is equal for two uses of a table with the same effective options.
