@@ -205,7 +205,11 @@ func (b *Backend) fail(err error) error {
 func (b *Backend) guard(f func() error) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			err = b.fail(errorf(diag.Internal, "state of task %s: the store panicked", b.name).WithDetail("%v", x))
+			cause, ok := x.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", x)
+			}
+			err = b.fail(b.ioError("the store gave up in", cause))
 		}
 	}()
 	if err := f(); err != nil {

@@ -50,6 +50,7 @@ type Coordinator struct {
 	restore []Committable
 	// published is the newest durable checkpoint, confirmed the newest whose commit is durable knowledge.
 	published, confirmed ID
+	unconfirmed          []ID // published and not confirmed
 	// committing is the checkpoint of the outstanding Commit action (0: none), wantCommit the newest to commit.
 	committing, wantCommit ID
 	commitAttempt          int
@@ -197,17 +198,13 @@ func (c *Coordinator) nextStart() time.Time {
 // free tells whether another checkpoint may start. A published checkpoint counts until it is confirmed, which bounds
 // the prepared transactions per writer.
 func (c *Coordinator) free() bool {
-	n := len(c.running)
-	if c.published > c.confirmed {
-		n++
-	}
-	return n < c.cfg.MaxConcurrent
+	return len(c.running)+len(c.unconfirmed) < c.cfg.MaxConcurrent
 }
 
 func (c *Coordinator) trigger(now time.Time) []Action {
 	if c.stop != nil {
 		// The last checkpoint waits until no other is under way: nothing may complete after it.
-		if c.stopID == 0 && len(c.running) == 0 && c.published == c.confirmed {
+		if c.stopID == 0 && len(c.running) == 0 && len(c.unconfirmed) == 0 {
 			a := c.inject(now, true, *c.stop == StopDrain)
 			c.stopID = a.id
 			return []Action{Inject{Barrier: Barrier{ID: a.id, Final: a.final}, Savepoint: true}}
@@ -439,6 +436,7 @@ func (c *Coordinator) publishedOK(e Published) []Action {
 	}
 	c.running = slices.DeleteFunc(c.running, func(b *attempt) bool { return b == a })
 	c.published, c.wantCommit = a.id, a.id
+	c.unconfirmed = append(c.unconfirmed, a.id)
 	c.failures = 0
 	c.lastEnd = e.Now
 	return append(c.commitNext(), c.publishReady()...)
@@ -488,6 +486,7 @@ func (c *Coordinator) confirmedOK(e Confirmed) []Action {
 		return nil
 	}
 	c.confirmed, c.committing, c.restore = e.ID, 0, nil
+	c.unconfirmed = slices.DeleteFunc(c.unconfirmed, func(id ID) bool { return id <= e.ID })
 	c.carried = slices.DeleteFunc(c.carried, func(k carried) bool { return k.id <= e.ID })
 	c.injected = slices.DeleteFunc(c.injected, func(id ID) bool { return id <= e.ID })
 	for _, m := range c.answered {

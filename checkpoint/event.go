@@ -131,7 +131,8 @@ type (
 	Confirm struct{ ID ID }
 	// NotifyCommitted tells sources and sinks that checkpoint ID is published and all its output is committed.
 	NotifyCommitted struct{ ID ID }
-	// Abort tells every subtask that checkpoint ID will not complete.
+	// Abort tells every subtask that checkpoint ID will not complete. Every subtask still answers the barrier, by Acked
+	// or Declined: later checkpoints wait for that answer, because it may hold committables.
 	Abort struct {
 		ID       ID
 		Cause    AbortCause

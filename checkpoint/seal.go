@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // A barrier's rows on their way to disk:
@@ -62,7 +63,7 @@ func (t *table) copyDirty(seq uint16) (sealTable, error) {
 		to, ok := st.a.alloc(len(row))
 		if !ok {
 			st.a.close()
-			t.err = errorf("external", "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
+			t.err = errorf(diag.External, "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
 			return sealTable{}, t.err
 		}
 		copy(st.a.span(to, len(row)), row)
@@ -169,7 +170,10 @@ func (b *Backend) finish(ctx context.Context, job *sealJob) ([]StateFile, error)
 	}
 	if err != nil {
 		b.fs.RemoveAll(job.dir)
-		return nil, fmt.Errorf("state of task %s: %w", b.name, err)
+		if e := (*diag.Error)(nil); errors.As(err, &e) {
+			return nil, err
+		}
+		return nil, b.ioError("cannot write", err)
 	}
 	return files, nil
 }
