@@ -29,11 +29,14 @@ func freePort() (int, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return 0, err
 	}
+	os.Chmod(dir, 0o777|os.ModeSticky) // other users' tests share it; only its owner may and need do this
+	last := errors.New("all are reserved by other tests")
 	for range 1000 {
 		port := portFirst + rand.IntN(portLast-portFirst)
+		// The file of a port that another user's test once had cannot be opened: the next port will do.
 		lock, err := lockFile(filepath.Join(dir, fmt.Sprint(port)), false)
 		if err != nil {
-			return 0, err
+			last = err
 		}
 		if lock == nil {
 			continue
@@ -41,6 +44,7 @@ func freePort() (int, error) {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			lock.Close()
+			last = err
 			continue
 		}
 		l.Close()
@@ -49,5 +53,5 @@ func freePort() (int, error) {
 		ports.Unlock()
 		return port, nil
 	}
-	return 0, errors.New("found no free TCP port on 127.0.0.1 in 1000 tries")
+	return 0, fmt.Errorf("found no free TCP port on 127.0.0.1 in 1000 tries: %w", last)
 }
