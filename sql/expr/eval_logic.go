@@ -134,17 +134,7 @@ func runCase(c *evalCtx, n *node, sel []int32) {
 	for i := 0; i < last && len(st.rest) > 0; i += 2 {
 		cond := n.kids[i].eval(c, st.rest)
 		n.inheritRows(n.kids[i], st.rest)
-		st.taken = st.taken[:0]
-		j := 0
-		for _, r := range st.rest {
-			if truth(cond, r) == isTrue {
-				st.taken = append(st.taken, r)
-			} else {
-				st.rest[j] = r
-				j++
-			}
-		}
-		st.rest = st.rest[:j]
+		st.split(cond)
 		n.take(c, n.kids[i+1], out, st.taken)
 	}
 	n.take(c, n.kids[last], out, st.rest)
@@ -181,6 +171,32 @@ func runCoalesce(c *evalCtx, n *node, sel []int32) {
 
 // branchState is the row lists of a CASE or COALESCE.
 type branchState struct{ rest, taken []int32 }
+
+// split moves the rows of rest where cond is TRUE to taken.
+func (st *branchState) split(cond *batch.Vec) {
+	st.taken = append(st.taken[:0], st.rest...)
+	t, j := 0, 0
+	if cond.Valid != nil || cond.Const {
+		for _, r := range st.rest {
+			if truth(cond, r) == isTrue {
+				st.taken[t] = r
+				t++
+			} else {
+				st.rest[j] = r
+				j++
+			}
+		}
+	} else {
+		// Without branches: both lists get the row, one of them keeps it.
+		for _, r := range st.rest {
+			st.taken[t], st.rest[j] = r, r
+			k := int(b2i(cond.Bool[r]))
+			t += k
+			j += 1 - k
+		}
+	}
+	st.rest, st.taken = st.rest[:j], st.taken[:t]
+}
 
 func (n *node) branches(c *evalCtx, sel []int32) *branchState {
 	if n.branch == nil {

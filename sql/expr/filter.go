@@ -73,7 +73,7 @@ func (f *Filter) narrow(c *conjunct, sel []int32) ([]int32, error) {
 			c.args = append(c.args, k.eval(&f.prog.ctx, sel))
 		}
 		n.inherit(n.kids)
-		if err := n.firstError(); err != nil {
+		if err := n.firstError(sel); err != nil {
 			return nil, err
 		}
 		if m, ok := c.pick(n, c.args, dst, sel); ok {
@@ -81,7 +81,7 @@ func (f *Filter) narrow(c *conjunct, sel []int32) ([]int32, error) {
 		}
 	}
 	v := n.eval(&f.prog.ctx, sel)
-	if err := n.firstError(); err != nil {
+	if err := n.firstError(sel); err != nil {
 		return nil, err
 	}
 	if v.Const {

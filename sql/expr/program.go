@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"time"
 
 	"github.com/streamsql/streamsql/sql/batch"
@@ -59,7 +60,7 @@ func (p *Program) Eval(b *batch.Batch) ([]*batch.Vec, error) {
 	p.ctx.begin(b)
 	for i, n := range p.roots {
 		p.out[i] = n.eval(&p.ctx, b.Sel)
-		if err := n.firstError(); err != nil {
+		if err := n.firstError(b.Sel); err != nil {
 			return nil, err
 		}
 	}
@@ -150,17 +151,28 @@ func (n *node) eval(c *evalCtx, sel []int32) *batch.Vec {
 	return n.vec
 }
 
-func (n *node) firstError() error {
-	if len(n.errs) == 0 {
-		return nil
-	}
-	first := n.errs[0]
-	for _, e := range n.errs {
-		if e.row < first.row {
+// firstError is the error of the first of the given rows that has one. A shared node may have errors of other rows.
+func (n *node) firstError(sel []int32) error {
+	var first *rowErr
+	for i := range n.errs {
+		e := &n.errs[i]
+		if (first == nil || e.row < first.row) && selected(sel, e.row) {
 			first = e
 		}
 	}
+	if first == nil {
+		return nil
+	}
 	return &RowError{Row: int(first.row), Expr: first.expr.String(), Err: first.err}
+}
+
+// selected reports whether row is in sel (ascending; nil = all).
+func selected(sel []int32, row int32) bool {
+	if sel == nil {
+		return true
+	}
+	_, ok := slices.BinarySearch(sel, row)
+	return ok
 }
 
 // begin readies n.out for rows results and makes it n's result.
@@ -261,15 +273,7 @@ func (n *node) inherit(kids []*node) {
 // inheritRows adds the errors of k in the given rows (ascending) to n's.
 func (n *node) inheritRows(k *node, rows []int32) {
 	for _, e := range k.errs {
-		lo, hi := 0, len(rows)
-		for lo < hi {
-			if m := (lo + hi) / 2; rows[m] < e.row {
-				lo = m + 1
-			} else {
-				hi = m
-			}
-		}
-		if lo < len(rows) && rows[lo] == e.row {
+		if rows != nil && selected(rows, e.row) {
 			n.errs = append(n.errs, e)
 		}
 	}
