@@ -216,6 +216,23 @@ func TestPostgresWithoutPrepared(t *testing.T) {
 	}
 }
 
+func TestBuildStreamsql(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program: run without -short")
+	}
+	path := harness.BuildStreamsql(t)
+	if again := harness.BuildStreamsql(t); again != path {
+		t.Errorf("built twice: %s and %s", path, again)
+	}
+	p := harness.Start(t, harness.Command{Path: "go", Args: []string{"version", "-m", path}})
+	if code, err := p.Wait(time.Minute); code != 0 || err != nil {
+		t.Fatalf("go version: %d, %v", code, err)
+	}
+	if want := "github.com/streamsql/streamsql/cmd/streamsql"; os.Getenv(harness.BinaryEnv) == "" && !strings.Contains(p.Stdout(), want) {
+		t.Errorf("the program is not %s:\n%s", want, p.Stdout())
+	}
+}
+
 // child is what TestProcess starts: it says it is there, then waits for the end of the world.
 func child() {
 	os.Stdout.WriteString("out\n")
