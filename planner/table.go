@@ -23,8 +23,8 @@ type tableInfo struct {
 	Mode      types.ChangelogMode
 	Bounded   bool
 	Pos       diag.Pos // where the statement names the table
-	Key       string // equal for scans that can be shared: table and effective options
-	ID        string // stable name of the scan in operator ids
+	Key       string   // equal for scans that can be shared: table and effective options
+	ID        string   // stable name of the scan in operator ids
 }
 
 // typeTable types the computed columns and the watermark of t. defs are the columns' expressions as parsed where the
