@@ -146,7 +146,7 @@ type (
 		Alias
 	}
 	// TableFunc is TABLE(f(..)), LATERAL TABLE(f(..)) or f(..) in FROM, window functions such as TUMBLE included.
-	// Arguments may be *TableArg, *Descriptor and *NamedArg.
+	// Arguments may be *TableArg, *Descriptor and *NamedArg; a query without PARTITION BY is a *Subquery.
 	TableFunc struct {
 		Place
 		Call    *Call

@@ -300,7 +300,7 @@ type (
 		Savepoint bool
 		Drain     bool
 	}
-	// Quit is QUIT, EXIT, CLEAR or HELP: a word for the client.
+	// ClientCommand is QUIT, EXIT, CLEAR or HELP: a word for the client.
 	ClientCommand struct {
 		Place
 		Word string
@@ -309,7 +309,7 @@ type (
 
 // The statements that run.
 type (
-	// QueryStmt is a query as a statement.
+	// QueryStmt is a query as a statement. EXECUTE in front of a query or INSERT leaves no trace.
 	QueryStmt struct {
 		Place
 		Query Query
@@ -329,7 +329,6 @@ type (
 		Place
 		Inserts []*Insert
 	}
-	// Execute is EXECUTE insert|query: the same as the inner statement.
 	// Explain is EXPLAIN [PLAN FOR | details] Stmt. Stmt is *QueryStmt, *Insert, *StatementSet or a *CreateTable with As.
 	Explain struct {
 		Place

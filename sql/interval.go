@@ -36,14 +36,14 @@ func (p *parser) fieldUnit() string {
 	return u
 }
 
+// unitNames are the candidates of "did you mean", in a fixed order so that ties are decided alike.
+var unitNames = []string{"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "MILLISECOND",
+	"MICROSECOND", "NANOSECOND"}
+
 func (p *parser) failUnit() {
 	t := p.cur()
 	if t.kind == tokIdent {
-		names := []string{"MILLISECOND", "MICROSECOND", "NANOSECOND"}
-		for u := range timeUnits {
-			names = append(names, u)
-		}
-		if n := diag.Nearest(t.text, names); n != "" && !reserved[t.up] {
+		if n := diag.Nearest(t.text, unitNames); n != "" && !reserved[t.up] {
 			p.failHint(t.pos, "did you mean "+n+"?", "expected a time unit, found %s", t.text)
 		}
 	}

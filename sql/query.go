@@ -198,8 +198,9 @@ func (p *parser) values() *Values {
 	v := &Values{Place: p.here()}
 	p.i++
 	p.list(func() {
-		at := p.pos()
+		at, operators := p.pos(), p.operators
 		row := p.valuesRow()
+		p.operators = operators // rows do not nest, so that their operators do not make the tree deeper
 		if len(v.Rows) > 0 && len(row) != len(v.Rows[0]) {
 			p.fail(at, "row %d of VALUES has %d values, the first has %d", len(v.Rows)+1, len(row), len(v.Rows[0]))
 		}
