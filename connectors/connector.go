@@ -118,6 +118,9 @@ type SourceSpec struct {
 	// Restored says that the job resumes from a checkpoint: a split without a position is new, so its start is the
 	// beginning and not the table's configured start.
 	Restored bool
+	// Parallel is the number of subtasks that will read; 0 = unknown. Only a source that makes up its splits may use it,
+	// and its positions must stay valid when it changes.
+	Parallel int
 }
 
 // Source is a table being read by a job.

@@ -114,7 +114,7 @@ func (at *attempt) connect(g *Graph, n *Node, tasks []*task, members [][]*member
 // openSource opens a source and assigns its splits to the subtasks.
 func (at *attempt) openSource(ctx context.Context, n *Node, cp *checkpoint.Checkpoint, lineage string) ([][]*split, error) {
 	spec := n.Source.Spec
-	spec.Job, spec.Embedded = at.info(lineage), at.job.o.Embedded
+	spec.Job, spec.Embedded, spec.Parallel = at.info(lineage), at.job.o.Embedded, n.Parallelism
 	src, err := n.Source.Connector.NewSource(ctx, spec)
 	if err != nil {
 		return nil, err
