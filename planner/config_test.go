@@ -1,0 +1,174 @@
+package planner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Defaults and what SET does to the options a job is run with.
+func TestJobOptions(t *testing.T) {
+	c := NewConfig()
+	o := c.JobOptions()
+	if o.Checkpoints.Interval != 10*time.Second || o.Checkpoints.Timeout != 10*time.Minute || o.Restart.Kind != exec.RestartExponentialDelay ||
+		o.Checkpoints.Mode != exec.ExactlyOnce || o.Restart.InitialBackoff != time.Second || o.Restart.Multiplier != 1.5 {
+		t.Errorf("defaults: %+v", o)
+	}
+	for k, v := range map[string]string{
+		"execution.checkpointing.interval":                     "3 min",
+		"execution.checkpointing.timeout":                      "PT30S",
+		"execution.checkpointing.min-pause":                    "500",
+		"execution.checkpointing.mode":                         "at_least_once",
+		"execution.checkpointing.tolerable-failed-checkpoints": "2",
+		"restart-strategy":                                     "fixed-delay",
+		"restart-strategy.fixed-delay.attempts":                "7",
+		"restart-strategy.fixed-delay.delay":                   "2s",
+		"table.exec.state.ttl":                                 "1 h",
+		"pipeline.name":                                        "my job",
+	} {
+		if _, err := c.Set(k, v, posNone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o = c.JobOptions()
+	want := exec.CheckpointConfig{Interval: 3 * time.Minute, Timeout: 30 * time.Second, MinPause: 500 * time.Millisecond,
+		MaxConcurrent: 1, TolerableFailed: 2, Mode: exec.AtLeastOnce}
+	if o.Checkpoints != want || o.StateTTL != time.Hour || o.Name != "my job" || o.Restart.Kind != exec.RestartFixedDelay ||
+		o.Restart.Attempts != 7 || o.Restart.Delay != 2*time.Second {
+		t.Errorf("got %+v", o)
+	}
+	c.Reset("restart-strategy") // the old name resets the new key
+	if _, err := c.Set("execution.checkpointing.interval", "0", posNone); err != nil {
+		t.Fatal(err)
+	}
+	if o = c.JobOptions(); o.Restart.Kind != exec.RestartNever {
+		t.Errorf("without checkpoints: %+v", o.Restart)
+	}
+	c.Reset("")
+	if o = c.JobOptions(); o.Checkpoints.Interval != 10*time.Second || o.Name != "" {
+		t.Errorf("after RESET: %+v", o)
+	}
+}
+
+// A job keeps the settings it was started with.
+func TestConfigClone(t *testing.T) {
+	c := NewConfig()
+	d := c.Clone()
+	if _, err := c.Set(keyParallelism, "3", posNone); err != nil {
+		t.Fatal(err)
+	}
+	if c.Parallelism() != 3 || d.IsSet(keyParallelism) {
+		t.Errorf("got %d, %v", c.Parallelism(), d.IsSet(keyParallelism))
+	}
+	if _, err := c.Set(keyTableParallelism, "5", posNone); err != nil || c.Parallelism() != 5 {
+		t.Errorf("got %d, %v", c.Parallelism(), err)
+	}
+}
+
+// Every value that is refused, and why.
+func TestConfigRefuses(t *testing.T) {
+	for _, c := range []struct {
+		key, value string
+		code       diag.Code
+	}{
+		{keyParallelism, "0", diag.Config},
+		{keyParallelism, "129", diag.Config},
+		{keyParallelism, "-2", diag.Config},
+		{keyTimeout, "0", diag.Config},
+		{keyMode, "SOMETIMES", diag.Config},
+		{keyRuntimeMode, "automatic", diag.Unsupported},
+		{keyZone, "EST", diag.Config},
+		{keyZone, "Mars/Olympus", diag.Config},
+		{keyZone, "GMT+99", diag.Config},
+		{keyHints, "yes", diag.Config},
+		{keyMaxConcurrent, "0", diag.Config},
+		{"restart-strategy.exponential-delay.backoff-multiplier", "0.5", diag.Config},
+		{"restart-strategy.exponential-delay.backoff-multiplier", "NaN", diag.Config},
+		{"restart-strategy.exponential-delay.attempts-before-reset-backoff", "many", diag.Config},
+		{"table.exec.legacy-cast-behaviour", "ENABLED", diag.Unsupported},
+		{"table.exec.sink.require-on-conflict", "true", diag.Unsupported},
+	} {
+		conf := NewConfig()
+		_, err := conf.Set(c.key, c.value, posNone)
+		if diag.CodeOf(err) != c.code || err == nil {
+			t.Errorf("%s = %s: got %v", c.key, c.value, err)
+		}
+		if conf.IsSet(c.key) {
+			t.Errorf("%s = %s was stored", c.key, c.value)
+		}
+	}
+}
+
+func TestZones(t *testing.T) {
+	for id, want := range map[string]int{"UTC": 0, "GMT": 0, "GMT+8:00": 8 * 3600, "+05:30": 5*3600 + 1800, "UTC-3": -3 * 3600} {
+		c := NewConfig()
+		if _, err := c.Set(keyZone, id, posNone); err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		if _, got := time.Date(2024, 7, 1, 0, 0, 0, 0, c.Zone()).Zone(); got != want {
+			t.Errorf("%s is %d s from UTC, want %d", id, got, want)
+		}
+	}
+}
+
+// docs/config.md has one row per key, with its default and meaning. STREAMSQL_REWRITE=1 writes it.
+func TestConfigDoc(t *testing.T) {
+	path := filepath.Join("..", "docs", "config.md")
+	want := ConfigDoc()
+	if os.Getenv("STREAMSQL_REWRITE") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/config.md is not what the settings say: run with STREAMSQL_REWRITE=1")
+	}
+	if !strings.Contains(want, keyInterval) {
+		t.Error("the page misses keys")
+	}
+}
+
+// The example of docs/explain.md is what EXPLAIN prints. STREAMSQL_REWRITE=1 writes it.
+func TestExplainDoc(t *testing.T) {
+	path := filepath.Join("..", "docs", "explain.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), "```sql\n")
+	script, rest, ok2 := strings.Cut(rest, "```\n")
+	gap, rest, ok3 := strings.Cut(rest, "```\n")
+	old, tail, ok4 := strings.Cut(rest, "```\n")
+	if !ok || !ok2 || !ok3 || !ok4 {
+		t.Fatal("the page must have a sql block and then the output")
+	}
+	h := newHarness(t)
+	ddl, query := script[:strings.LastIndex(script, "INSERT")], script[strings.LastIndex(script, "INSERT"):]
+	if _, err := h.run("ddl", ddl); err != nil {
+		t.Fatal(err)
+	}
+	want, err := h.run("explain", query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("STREAMSQL_REWRITE") != "" {
+		text := head + "```sql\n" + script + "```\n" + gap + "```\n" + want + "```\n" + tail
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old != want {
+		t.Errorf("docs/explain.md shows\n%s\nEXPLAIN prints\n%s", old, want)
+	}
+}
