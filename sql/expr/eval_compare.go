@@ -2,6 +2,8 @@ package expr
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
@@ -50,9 +52,10 @@ func (c *compiler) comparison(n *node, e *Binary) error {
 	}
 	k := compareKernel(cmpOps[e.Op], l.Type(), r.Type())
 	if e.Op == "IS DISTINCT FROM" || e.Op == "IS NOT DISTINCT FROM" {
-		n.run = distinctKernel(k, e.Op == "IS DISTINCT FROM")
+		n.run = distinctKernel(k, !hasMap(l.Type()), e.Op == "IS DISTINCT FROM")
 	} else {
-		n.run = strict(e.T, true, k)
+		// Encoded values of rows outside the selection may be stale and undecodable.
+		n.run = strict(e.T, !hasMap(l.Type()), k)
 	}
 	return nil
 }
@@ -94,14 +97,18 @@ func orderKey(k *node) *node {
 }
 
 // compareKernel compares columns of types lt and rt, which are alike but for DECIMAL scales no common type can hold.
+// ARRAY, MAP and ROW compare by their encoding: nested NULLs are equal, and so are NaNs; 0.0 and -0.0 differ.
 func compareKernel(op cmpOp, lt, rt types.Type) kernel {
 	var order []int8
+	maps := hasMap(lt)
 	return func(c *evalCtx, _ *node, a []*batch.Vec, out *batch.Vec, sel []int32, rows int) {
 		l, r := a[0], a[1]
 		switch {
-		case l.Type.Kind == types.Map || l.Type.Kind == types.Multiset:
+		case maps:
 			for _, i := range rowsOf(c, sel, rows) {
-				out.Bool[i] = (out.IsNull(int(i)) || sameMap(l, r, int(i))) == (op == cmpEq)
+				if !out.IsNull(int(i)) {
+					out.Bool[i] = (canonical(l.Str[l.Idx(int(i))], lt) == canonical(r.Str[r.Idx(int(i))], rt)) == (op == cmpEq)
+				}
 			}
 		case l.Str != nil && r.Str != nil:
 			compareVals(op, out.Bool, l.Str, r.Str, l.Const, r.Const, sel)
@@ -157,42 +164,59 @@ func b2i(b bool) int8 {
 	return 0
 }
 
-// sameMap compares maps as sets of entries.
-func sameMap(l, r *batch.Vec, i int) bool {
-	a, b := l.Str[l.Idx(i)], r.Str[r.Idx(i)]
-	if a == b {
+// hasMap reports a type with a MAP or MULTISET in it, whose equal values may have unequal bytes.
+func hasMap(t types.Type) bool {
+	switch t.Kind {
+	case types.Map, types.Multiset:
 		return true
-	}
-	if len(a) != len(b) {
-		return false
-	}
-	count := map[string]int{}
-	for _, e := range mapEntries(a, l.Type) {
-		count[e]++
-	}
-	for _, e := range mapEntries(b, r.Type) {
-		if count[e]--; count[e] < 0 {
-			return false
+	case types.Array:
+		return hasMap(*t.Elem)
+	case types.Row:
+		for _, f := range t.Fields {
+			if hasMap(f.Type) {
+				return true
+			}
 		}
 	}
-	return true
+	return false
 }
 
-func mapEntries(src string, t types.Type) []string {
+// canonical is the encoding of a nested value with the entries of its maps in order.
+func canonical(src string, t types.Type) string {
 	d, err := types.DecodeNested(src, t)
 	if err != nil {
 		panic(err) // written by this process
 	}
-	out := make([]string, 0, len(d.List)/2)
-	for i := 0; i+1 < len(d.List); i += 2 {
-		out = append(out, string(types.AppendValue(types.AppendValue(nil, d.List[i], t.Entry(0)), d.List[i+1], t.Entry(1))))
+	sortMaps(d, t)
+	return string(types.AppendNested(nil, d, t))
+}
+
+func sortMaps(d types.Datum, t types.Type) {
+	for i, x := range d.List {
+		if et := t.Entry(i); !x.IsNull && hasMap(et) {
+			sortMaps(x, et)
+		}
 	}
-	return out
+	if t.Kind != types.Map && t.Kind != types.Multiset {
+		return
+	}
+	type entry struct {
+		key  string
+		k, v types.Datum
+	}
+	entries := make([]entry, 0, len(d.List)/2)
+	for i := 0; i+1 < len(d.List); i += 2 {
+		entries = append(entries, entry{string(types.AppendValue(nil, d.List[i], t.Entry(0))), d.List[i], d.List[i+1]})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	for i, e := range entries {
+		d.List[2*i], d.List[2*i+1] = e.k, e.v
+	}
 }
 
 // distinctKernel is IS [NOT] DISTINCT FROM on top of <> or =.
-func distinctKernel(k kernel, distinct bool) func(*evalCtx, *node, []int32) {
-	inner := strict(types.BoolType, true, k)
+func distinctKernel(k kernel, dense, distinct bool) func(*evalCtx, *node, []int32) {
+	inner := strict(types.BoolType, dense, k)
 	return func(c *evalCtx, n *node, sel []int32) {
 		inner(c, n, sel)
 		l, r := n.kids[0].vec, n.kids[1].vec
@@ -218,7 +242,7 @@ func picker(e *Binary, n *node) func(*node, []*batch.Vec, []int32, []int32) (int
 	if !ok || !(e.Op[0] == '=' || e.Op[0] == '<' || e.Op[0] == '>') || len(n.kids) != 2 {
 		return nil
 	}
-	if k := e.L.Type().Kind; k == types.Map || k == types.Multiset {
+	if hasMap(e.L.Type()) {
 		return nil
 	}
 	return func(_ *node, a []*batch.Vec, dst, sel []int32) (int, bool) {

@@ -320,6 +320,8 @@ func TestComparison(t *testing.T) {
 		{"ARRAY[1, NULL] = ARRAY[1, NULL]", "TRUE"}, {"ARRAY[1] = ARRAY[1, 2]", "FALSE"},
 		{"ARRAY[1] = ARRAY[CAST(1 AS BIGINT)]", "TRUE"},
 		{"MAP['a', 1, 'b', 2] = MAP['b', 2, 'a', 1]", "TRUE"}, {"MAP['a', 1] <> MAP['a', 2]", "TRUE"},
+		{"ARRAY[MAP['a', 1, 'b', 2]] = ARRAY[MAP['b', 2, 'a', 1]]", "TRUE"}, {"ROW(1, MAP['a', 1]) = ROW(1, MAP['a', 2])", "FALSE"},
+		{"MAP['a', 1] IS DISTINCT FROM MAP['a', 1]", "FALSE"}, {"MAP['a', 1] = CAST(NULL AS MAP<STRING, INT>)", "NULL"},
 		{"ROW(1, 'a') = ROW(1, 'a')", "TRUE"}, {"ROW(1, 'a') <> ROW(1, 'b')", "TRUE"},
 		{"ARRAY[1] < ARRAY[2]", "plan:cannot compare"},
 	})
