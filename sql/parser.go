@@ -147,6 +147,8 @@ var foreignWords = map[string]string{
 	"ISNULL":   "write IS NULL",
 	"NOTNULL":  "write IS NOT NULL",
 	"COLLATE":  "collations do not exist in Flink SQL",
+	"AT":       "there is no AT TIME ZONE; use TIMESTAMP_LTZ and the setting table.local-time-zone",
+	"MEMBER":   "write ARRAY_CONTAINS(b, a)",
 	"MINUS":    "write EXCEPT",
 	"EMIT":     "window results are emitted by the watermark; write an early-fire setting instead of EMIT",
 	"OVERLAPS": "write a.start < b.end AND b.start < a.end",

@@ -49,11 +49,27 @@ func (p *parser) literal() *Literal {
 	return l
 }
 
+// reservedCalls are calls of other dialects on reserved words, with what to write.
+var reservedCalls = map[string]string{
+	"CONVERT":   "write CAST(x AS type)",
+	"DAY":       "write EXTRACT(DAY FROM x) or DAYOFMONTH(x)",
+	"TIMESTAMP": "write CAST(x AS TIMESTAMP(3)) or TO_TIMESTAMP(x)",
+	"TIME":      "write CAST(x AS TIME)",
+	"ON":        "DISTINCT ON does not exist; number the rows with ROW_NUMBER() OVER (PARTITION BY ..) and keep the first",
+	"INTERVAL":  "write INTERVAL '1' DAY",
+	"UNNEST":    "write it in FROM: FROM t CROSS JOIN UNNEST(t.a) AS u (x)",
+	"VALUES":    "write VALUES (..) as a query",
+}
+
 // nameOrCall emits a column or a function call.
 func (p *parser) nameOrCall(t *token) {
 	if p.peek(1).op("(") && t.kind == tokIdent {
 		if reserved[t.up] && !reservedFunctions[t.up] {
-			p.failHint(t.pos, "quote it as "+QuoteIdent(t.text), "%s is a reserved word and no function", t.up)
+			hint := reservedCalls[t.up]
+			if hint == "" {
+				hint = "quote it as " + QuoteIdent(t.text)
+			}
+			p.failHint(t.pos, hint, "%s is a reserved word and no function", t.up)
 		}
 		p.i++
 		p.call(Path{{t.text, t.pos}}, t.up)
