@@ -33,6 +33,17 @@ func (r Row) Text(i int) (text string, null bool) {
 	return expr.Text(r.datums[i], r.schema.Columns[i].Type, r.session), false
 }
 
+// Display is Text as a result shows it: bytes as x'…' instead of as characters.
+func (r Row) Display(i int) (text string, null bool) {
+	if r.datums[i].IsNull {
+		return "", true
+	}
+	return string(types.AppendDisplay(nil, r.datums[i], r.schema.Columns[i].Type, r.session.Zone)), false
+}
+
+// Session is what the values are rendered with.
+func (r Row) Session() expr.Session { return r.session }
+
 // Value is column i as a Go value, nil for NULL:
 //
 //	BOOLEAN bool · integers int64 · FLOAT, DOUBLE float64 · DECIMAL Decimal · CHAR, VARCHAR, STRING string

@@ -303,3 +303,31 @@ func row(cells ...string) []types.Datum {
 	}
 	return out
 }
+
+// Explain plans every query and INSERT of a script and returns the texts EXPLAIN would show; definitions and settings
+// take effect for the statements that follow. Nothing is contacted or run.
+func (e *Engine) Explain(text string) (plans []string, err error) {
+	s := sql.NewScript(text)
+	for {
+		st, err := s.Next()
+		if st == nil || err != nil {
+			return plans, err
+		}
+		inner := st.Stmt
+		if x, ok := inner.(*sql.Explain); ok {
+			inner = x.Stmt
+		}
+		switch inner.(type) {
+		case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
+			plan, err := e.planner.Plan(inner, e.conf, planner.Options{Embedded: e.embedded})
+			if err != nil {
+				return plans, diag.At(err, st.Pos)
+			}
+			plans = append(plans, plan.Explain())
+		default:
+			if _, err := e.check(st); err != nil {
+				return plans, diag.At(err, st.Pos)
+			}
+		}
+	}
+}

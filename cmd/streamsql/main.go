@@ -1,64 +1,100 @@
-// Command streamsql runs streaming SQL.
+// Command streamsql runs streaming SQL: files as jobs, statements from the command line, or an interactive shell.
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
-	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/repl"
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
-func main() {
-	text := os.Args[2]
-	if os.Args[1] == "run" {
-		b, err := os.ReadFile(text)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-		text = string(b)
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // a job failed
+	exitUsage  = 2 // the SQL or the configuration is wrong
+)
+
+// command is a verb of the command line.
+type command struct {
+	name, args, doc string
+	run             func(args []string, out, errs io.Writer) int
+}
+
+func commands() []command {
+	return []command{
+		{"run", "FILE…", "run a SQL file: its statements in order, until its jobs have ended", runFiles},
+		{"repl", "", "interactive shell (also without a command)", runShell},
+		{"explain", "FILE", "show the plans of a file's queries and INSERTs, and how each sink is delivered to", explainFile},
+		{"check", "FILE", "parse, bind and plan a file and validate its options; contact nothing", checkFile},
+		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
+		{"version", "", "print the version", printVersion},
 	}
-	dir := os.Getenv("STATE")
-	e, err := streamsql.Open(dir, &streamsql.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, diag.Render(err, "", ""))
-		os.Exit(2)
-	}
-	defer e.Close()
-	s := e.Script(text)
-	for {
-		res, err := s.Next(context.Background())
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, diag.Render(err, "", text))
-			os.Exit(2)
-		}
-		for c, err := range res.Rows() {
-			if err != nil {
-				fmt.Fprintln(os.Stderr, diag.Render(err, "", text))
-				os.Exit(1)
-			}
-			fmt.Print(c.Kind, " ")
-			for i := range c.Len() {
-				t, null := c.Text(i)
-				if null {
-					t = "NULL"
-				}
-				fmt.Print(t, "|")
-			}
-			fmt.Println()
-		}
-		if res.Job != nil && !res.IsQuery() {
-			if err := res.Job.Wait(context.Background()); err != nil {
-				fmt.Fprintln(os.Stderr, diag.Render(err, "", text))
-				os.Exit(1)
+}
+
+func main() { os.Exit(dispatch(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func dispatch(args []string, out, errs io.Writer) int {
+	if len(args) > 0 {
+		for _, c := range commands() {
+			if args[0] == c.name {
+				return c.run(args[1:], out, errs)
 			}
 		}
+		switch a := args[0]; {
+		case a == "help" || a == "-h" || a == "--help" || a == "-help":
+			usage(out)
+			return exitOK
+		case a == "--version":
+			return printVersion(nil, out, errs)
+		case a[0] != '-':
+			names := make([]string, 0, 8)
+			for _, c := range commands() {
+				names = append(names, c.name)
+			}
+			fmt.Fprintf(errs, "streamsql: unknown command %q\n", a)
+			if n := diag.Nearest(a, names); n != "" {
+				fmt.Fprintf(errs, "  hint: did you mean %q?\n", n)
+			} else {
+				fmt.Fprintf(errs, "  hint: streamsql --help lists the commands; streamsql run %s runs a file\n", a)
+			}
+			return exitUsage
+		}
 	}
+	return runShell(args, out, errs)
+}
+
+func usage(out io.Writer) {
+	fmt.Fprint(out, `streamsql runs streaming SQL (Flink SQL's dialect) over Kafka, PostgreSQL and files, exactly once.
+
+usage:
+  streamsql                     interactive shell
+  streamsql -e "SELECT 1"       run statements and exit
+`)
+	for _, c := range commands() {
+		fmt.Fprintf(out, "  streamsql %-19s %s\n", c.name+" "+c.args, c.doc)
+	}
+	fmt.Fprint(out, `
+"streamsql COMMAND --help" explains a command's flags. Exit codes: 0 done, 1 a job failed, 2 the SQL or the
+configuration is wrong.
+`)
+}
+
+// exitCode sorts an error: what the user wrote, or what happened while it ran.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var job *repl.JobError
+	if errors.As(err, &job) {
+		return exitFailed
+	}
+	switch diag.CodeOf(err) {
+	case diag.Syntax, diag.Unsupported, diag.Semantic, diag.Config, diag.Conflict:
+		return exitUsage
+	}
+	return exitFailed
 }

@@ -1,0 +1,232 @@
+package repl
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+
+	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Format is how rows are written.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table" // Flink's tableau
+	CSV   Format = "csv"   // RFC 4180 with a header line; NULL is empty
+	JSON  Format = "json"  // one object a line
+)
+
+// ResultMode is what is shown of a query.
+type ResultMode string
+
+// The modes.
+const (
+	FinalTable ResultMode = "table"     // the rows there are when a bounded query has ended
+	Changelog  ResultMode = "changelog" // every change as it comes, with its kind
+)
+
+// ParseFormat checks the name of a format.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case Table, CSV, JSON:
+		return f, nil
+	}
+	return "", diag.New(diag.Config, diag.Pos{}, "unknown output format %q", s).WithHint("use table, csv or json")
+}
+
+// ParseResultMode checks the name of a result mode.
+func ParseResultMode(s string) (ResultMode, error) {
+	switch m := ResultMode(s); m {
+	case FinalTable, Changelog:
+		return m, nil
+	case "tableau":
+		return Changelog, nil // Flink's name
+	}
+	return "", diag.New(diag.Config, diag.Pos{}, "unknown result mode %q", s).WithHint("use table or changelog")
+}
+
+// Printer writes results to Out.
+type Printer struct {
+	Out    io.Writer
+	Format Format
+	Mode   ResultMode
+	// MaxWidth is the widest a variable-size column of a table may be (table.display.max-column-width); 0 = 30.
+	MaxWidth int
+}
+
+// rowWriter writes the rows of one result in one format.
+type rowWriter interface {
+	// row writes one row; the kind is written in changelog mode only.
+	row(c streamsql.Change) error
+	// end finishes the output; interrupted says that the user stopped a running query.
+	end(interrupted bool) error
+}
+
+// Print writes all rows of a result and returns how many. Rows of the engine itself (SHOW, DESCRIBE, …) and final
+// tables have no kinds. A query that never ends by itself has no final table: its changes are written instead.
+func (p *Printer) Print(res *streamsql.Result) (n int, err error) {
+	changelog := res.IsQuery() && (p.Mode == Changelog || !res.Bounded)
+	w := p.writer(res, changelog)
+	if !res.IsQuery() || changelog {
+		for c, err := range res.Rows() {
+			if err == nil {
+				err = w.row(c)
+			}
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, w.end(false)
+	}
+	t := newFinalTable()
+	for c, err := range res.Rows() {
+		if err != nil {
+			return 0, err
+		}
+		t.apply(c)
+	}
+	for _, c := range t.rows() {
+		if err := w.row(c); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, w.end(false)
+}
+
+func (p *Printer) writer(res *streamsql.Result, changelog bool) rowWriter {
+	switch p.Format {
+	case JSON:
+		return &jsonWriter{out: p.Out, changelog: changelog}
+	case CSV:
+		w := &csvWriter{w: csv.NewWriter(p.Out), changelog: changelog}
+		w.header(res.Schema)
+		return w
+	}
+	width := p.MaxWidth
+	if width <= 0 {
+		width = 30
+	}
+	if changelog {
+		return newStreamTable(p.Out, res.Schema, width)
+	}
+	if !res.IsQuery() {
+		width = 1 << 20
+	}
+	return &batchTable{out: p.Out, schema: res.Schema, max: width, query: res.IsQuery()}
+}
+
+// finalTable is the table a changelog describes: equal rows are counted, order is that of arrival.
+type finalTable struct {
+	index map[string][]int // encoded row → positions in list
+	list  []streamsql.Change
+	gone  []bool
+	key   []byte
+}
+
+func newFinalTable() *finalTable { return &finalTable{index: map[string][]int{}} }
+
+func (t *finalTable) apply(c streamsql.Change) {
+	t.key = t.key[:0]
+	for i, col := range c.Schema().Columns {
+		t.key = types.AppendValue(t.key, c.Datum(i), col.Type)
+	}
+	at := t.index[string(t.key)]
+	if !c.Kind.IsRetract() {
+		t.index[string(t.key)] = append(at, len(t.list))
+		t.list = append(t.list, c)
+		t.gone = append(t.gone, false)
+		return
+	}
+	if len(at) > 0 {
+		t.gone[at[0]] = true
+		if len(at) == 1 {
+			delete(t.index, string(t.key))
+		} else {
+			t.index[string(t.key)] = at[1:]
+		}
+	}
+}
+
+func (t *finalTable) rows() []streamsql.Change {
+	out := t.list[:0]
+	for i, c := range t.list {
+		if !t.gone[i] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// csvWriter writes CSV.
+type csvWriter struct {
+	w         *csv.Writer
+	changelog bool
+	rec       []string
+}
+
+func (w *csvWriter) header(s *types.Schema) {
+	w.rec = w.rec[:0]
+	if w.changelog {
+		w.rec = append(w.rec, "op")
+	}
+	w.rec = append(w.rec, s.Names()...)
+	_ = w.w.Write(w.rec) // the first row's error is the same
+}
+
+func (w *csvWriter) row(c streamsql.Change) error {
+	w.rec = w.rec[:0]
+	if w.changelog {
+		w.rec = append(w.rec, c.Kind.String())
+	}
+	for i := range c.Len() {
+		text, _ := c.Text(i)
+		w.rec = append(w.rec, text)
+	}
+	if err := w.w.Write(w.rec); err != nil {
+		return err
+	}
+	if w.changelog {
+		w.w.Flush()
+	}
+	return w.w.Error()
+}
+
+func (w *csvWriter) end(bool) error {
+	w.w.Flush()
+	return w.w.Error()
+}
+
+// jsonWriter writes JSON lines.
+type jsonWriter struct {
+	out       io.Writer
+	changelog bool
+	buf       []byte
+}
+
+func (w *jsonWriter) row(c streamsql.Change) error {
+	w.buf = w.buf[:0]
+	if w.changelog {
+		w.buf = append(append(append(w.buf, `{"op":"`...), c.Kind.String()...), `","row":`...)
+	}
+	w.buf = appendRowJSON(w.buf, c.Row)
+	if w.changelog {
+		w.buf = append(w.buf, '}')
+	}
+	_, err := w.out.Write(append(w.buf, '\n'))
+	return err
+}
+
+func (w *jsonWriter) end(bool) error { return nil }
+
+func plural(n int) string {
+	if n > 1 {
+		return strconv.Itoa(n) + " rows"
+	}
+	return strconv.Itoa(n) + " row"
+}
