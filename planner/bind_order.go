@@ -108,6 +108,12 @@ func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, 
 		return n, nil
 	}
 	s := &Sort{In: n, Keys: keys, Limit: -1}
+	for i, k := range keys {
+		if f := n.Fields()[k.Col]; f.Type.IsNested() {
+			return nil, diag.New(diag.Semantic, t.Order[i].X.Position(), "ORDER BY cannot sort %s of type %s", f.Name, f.Type.WithNull(true)).
+				WithHint("order by one of its elements or fields")
+		}
+	}
 	var err error
 	if t.Limit != nil {
 		if s.Limit, err = strconv.ParseInt(t.Limit.Text, 10, 64); err != nil {

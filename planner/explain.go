@@ -136,7 +136,7 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 		fmt.Fprintf(sb, "  %-17s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(sb, "%s\n", name)
-	line("delivery", "%s%s", s.Mode.Delivery, guarantee(s.Mode.Delivery))
+	line("delivery", "%s%s", s.Mode.Delivery, plan.guarantee(s.Mode.Delivery))
 	line("reason", "%s", s.Mode.Reason)
 	if s.Reason != "" {
 		line("rows", "%s", s.Reason)
@@ -155,7 +155,11 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 	}
 }
 
-func guarantee(d connectors.Delivery) string {
+// guarantee says what the delivery is worth: the weakest link of sink and checkpoints.
+func (plan *Plan) guarantee(d connectors.Delivery) string {
+	if d == connectors.TwoPhaseCommit && plan.conf.Enum(keyMode) == "AT_LEAST_ONCE" {
+		return " (rows can repeat after a failure: '" + keyMode + "' = AT_LEAST_ONCE)"
+	}
 	switch d {
 	case connectors.TwoPhaseCommit:
 		return " (exactly once)"

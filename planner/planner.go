@@ -51,6 +51,9 @@ type Plan struct {
 	Mode   types.ChangelogMode
 	// Bounded reports that the job ends by itself.
 	Bounded bool
+	// Limit is the number of rows after which the result of an unbounded SELECT is complete, so that the job can be
+	// stopped; -1 when there is none.
+	Limit int64
 	// Notices are remarks for the user.
 	Notices []string
 	// Steps are the logical plans after each rule, when traced.
@@ -79,7 +82,7 @@ func (p *Planner) Plan(stmt sql.Stmt, conf *Config, o Options) (*Plan, error) {
 	conf = conf.Clone()
 	b := p.binder(conf)
 	var roots []Node
-	plan := &Plan{conf: conf}
+	plan := &Plan{conf: conf, Limit: -1}
 	switch st := stmt.(type) {
 	case *sql.QueryStmt:
 		n, err := b.query(st.Query)
@@ -174,9 +177,12 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 	}
 	if plan.Schema != nil {
 		plan.Mode = plan.roots[0].trait.Mode()
+		if s, ok := plan.roots[0].in[0].op.(*Sort); ok && !plan.Bounded {
+			plan.Limit = s.Limit
+		}
 	}
 	plan.Name = jobName(b.conf, plan)
-	plan.Notices = append(plan.Notices, bd.notices...)
+	plan.Notices = append(append(plan.Notices, bd.notices...), plan.warnings()...)
 	plan.Graph = bd.lower(plan, o)
 	return nil
 }
@@ -206,6 +212,23 @@ func sinkPlan(r *phys) SinkPlan {
 		s.InputKey = append(s.InputKey, t.Columns.Columns[k].Name)
 	}
 	return s
+}
+
+// warnings are what works but hardly is what the user wants.
+func (plan *Plan) warnings() []string {
+	var out []string
+	for _, s := range plan.Sinks {
+		if s.Mode.Delivery != connectors.TwoPhaseCommit {
+			continue
+		}
+		if !plan.Bounded && plan.conf.Duration(keyInterval) == 0 {
+			out = append(out, "checkpoints are off ('"+keyInterval+"' = 0): rows of "+s.Table+" become visible only when the job stops")
+		}
+		if plan.conf.Enum(keyMode) == "AT_LEAST_ONCE" {
+			out = append(out, "'"+keyMode+"' = AT_LEAST_ONCE: rows of "+s.Table+" can repeat after a failure")
+		}
+	}
+	return out
 }
 
 func jobName(conf *Config, plan *Plan) string {
