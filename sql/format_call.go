@@ -94,7 +94,7 @@ func (f *formatter) specialCall(c *Call) bool {
 	if specialCalls[name] == nil || n != len(words)+1 || name == "POSITION" && n < 2 || c.Unit != "" && n != 1 {
 		return false
 	}
-	f.w(name, "(")
+	f.w(c.Name[0].Text, "(")
 	level := levelLowest
 	if name == "POSITION" {
 		level = levelAdd
@@ -126,7 +126,7 @@ func (f *formatter) unitCall(name string, c *Call) bool {
 	n := len(c.Args)
 	switch {
 	case name == "TRIM" && (n == 1 || n == 2):
-		f.w("TRIM(")
+		f.w(c.Name[0].Text, "(")
 		if c.Trim != "" {
 			f.w(c.Trim, " ")
 		}
@@ -138,9 +138,9 @@ func (f *formatter) unitCall(name string, c *Call) bool {
 			f.w("FROM ")
 		}
 	case name == "EXTRACT" && c.Unit != "" && n == 1:
-		f.w("EXTRACT(", c.Unit, " FROM ")
+		f.w(c.Name[0].Text, "(", c.Unit, " FROM ")
 	case (name == "TIMESTAMPADD" || name == "TIMESTAMPDIFF") && c.Unit != "" && n == 2:
-		f.w(name, "(", c.Unit, ", ")
+		f.w(c.Name[0].Text, "(", c.Unit, ", ")
 		f.expr(c.Args[0], levelLowest)
 		f.w(", ")
 	default:
@@ -162,13 +162,13 @@ func (f *formatter) jsonCall(name string, c *Call) bool {
 		if n != 2 {
 			return false
 		}
-		f.w(name, "(")
+		f.w(c.Name[0].Text, "(")
 		f.exprs(c.Args)
 	case "JSON_OBJECT", "JSON_OBJECTAGG":
 		if n%2 != 0 || n != 2 && name == "JSON_OBJECTAGG" {
 			return false
 		}
-		f.w(name, "(")
+		f.w(c.Name[0].Text, "(")
 		f.list(n/2, func(i int) {
 			f.w("KEY ")
 			f.expr(c.Args[2*i], levelLowest)
@@ -176,7 +176,7 @@ func (f *formatter) jsonCall(name string, c *Call) bool {
 			f.expr(c.Args[2*i+1], levelLowest)
 		})
 	default:
-		f.w(name, "(")
+		f.w(c.Name[0].Text, "(")
 		f.exprs(c.Args)
 	}
 	f.jsonOptions(o, n == 0)

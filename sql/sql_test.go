@@ -3,6 +3,7 @@ package sql
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,7 +21,11 @@ import (
 //
 // Whatever parses is also formatted and parsed again, which must give the same tree.
 func TestGolden(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, path := range files {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var sb strings.Builder
 			switch d.Cmd {
@@ -62,7 +67,7 @@ func TestGolden(t *testing.T) {
 			}
 			return sb.String()
 		})
-	})
+	}
 }
 
 // checkRoundTrip parses Format(n) and compares the trees.
