@@ -81,7 +81,7 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 		results := make(chan result, 100)
 		var wg sync.WaitGroup
 		rows, id, sealed := uint64(0), ID(0), 0
-		for i := range 1500 {
+		for i := range 600 {
 			for j := range batch {
 				batch[j] = uint64(r.IntN(20000))
 			}
@@ -90,7 +90,7 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows += uint64(len(batch))
-			if i%40 != 0 {
+			if i%20 != 0 {
 				continue
 			}
 			id++

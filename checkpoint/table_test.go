@@ -327,7 +327,7 @@ func (f *tableFuzz) step() {
 // TestTableAgainstMap compares a table with a Go map over random batches, single-key calls, scans, seals, given-up
 // seals, crashes and restores: all in memory, with most rows spilled, and with TTL.
 func TestTableAgainstMap(t *testing.T) {
-	seeds := 12
+	seeds := 6
 	if testing.Short() {
 		seeds = 3
 	}
