@@ -108,6 +108,14 @@ func TestTreeHelpers(t *testing.T) {
 	if len(parts) != 4 || And(parts...).String() != "(((a = 1) AND (b = 2)) AND p) AND (p OR p)" || And() != nil {
 		t.Errorf("conjuncts %v", parts)
 	}
+	if d, ok := Constant(mustParse(t, "1 + 2", nil), Session{}); !ok || d.I64 != 3 {
+		t.Errorf("1 + 2 is %v %t", d, ok)
+	}
+	for _, s := range []string{"a", "CAST('x' AS INT)"} {
+		if d, ok := Constant(mustParse(t, s, cols), Session{}); ok {
+			t.Errorf("%s is the constant %v", s, d)
+		}
+	}
 	if !IsConstant(mustParse(t, "1 + 2", nil)) || IsConstant(e) || !IsDeterministic(e) {
 		t.Error("IsConstant or IsDeterministic is wrong")
 	}

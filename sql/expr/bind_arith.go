@@ -82,15 +82,8 @@ func newArith(op string, l, r Expr) (Expr, error) {
 
 // checkDivisor refuses a constant divisor of zero.
 func checkDivisor(r Expr) error {
-	if !IsConstant(r) {
-		return nil
-	}
-	folded, err := Fold(r, Session{})
-	if err != nil {
-		return err
-	}
-	l, ok := folded.(*Literal)
-	if !ok || l.Value.IsNull || l.Value.I64 != 0 || l.Value.Hi != 0 || l.Value.F64 != 0 {
+	d, ok := Constant(r, Session{})
+	if !ok || d.IsNull || d.I64 != 0 || d.Hi != 0 || d.F64 != 0 {
 		return nil
 	}
 	return diag.New(diag.Semantic, diag.Pos{}, "division by zero").WithDetail("the divisor %s is the constant 0", r)

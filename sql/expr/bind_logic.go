@@ -208,15 +208,11 @@ func newInLiterals(x Expr, list []Expr, t types.Type, not bool) (Expr, bool) {
 	}
 	in := &In{X: convert(x, t), Not: not}
 	for _, e := range list {
-		if !IsConstant(e) || readsSession(e) {
+		d, ok := Constant(convert(e, t), Session{})
+		if !ok || readsSession(e) {
 			return nil, false
 		}
-		folded, err := Fold(convert(e, t), Session{})
-		l, ok := folded.(*Literal)
-		if err != nil || !ok {
-			return nil, false
-		}
-		in.List = append(in.List, l)
+		in.List = append(in.List, &Literal{Value: d, T: t.WithNull(t.Nullable || d.IsNull)})
 	}
 	return in, true
 }

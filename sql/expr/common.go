@@ -233,8 +233,26 @@ func convert(x Expr, t types.Type) Expr {
 	if from.SameIgnoringNull(t) {
 		return x
 	}
-	if l, ok := x.(*Literal); ok && l.Value.IsNull {
-		return &Literal{Value: types.NullDatum, T: t.WithNull(true)}
+	if l, ok := x.(*Literal); ok {
+		if c, ok := convertLiteral(l, t); ok {
+			return c
+		}
 	}
 	return &Cast{X: x, T: t, Mode: CastImplicit}
+}
+
+// convertLiteral converts a constant right away, so that binders of functions see literals as literals. The session's
+// time zone is not known here.
+func convertLiteral(l *Literal, t types.Type) (*Literal, bool) {
+	if l.Value.IsNull {
+		return &Literal{Value: types.NullDatum, T: t.WithNull(true)}, true
+	}
+	if l.T.IsNested() || l.T.Kind == types.TimestampLTZ || t.Kind == types.TimestampLTZ {
+		return nil, false
+	}
+	d, ok := newCaster(Session{}, CastImplicit).fn(l.T, t)(l.Value)
+	if !ok || d.IsNull {
+		return &Literal{Value: types.NullDatum, T: t.WithNull(true)}, true
+	}
+	return &Literal{Value: d, T: t}, true
 }

@@ -1,6 +1,9 @@
 package expr
 
-import "github.com/streamsql/streamsql/sql/batch"
+import (
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
+)
 
 // Fold evaluates the constant parts of e and drops branches that cannot be taken. A constant part that fails (a CAST of
 // bad text) stays as it is and fails when a row needs it, as in Flink; division by a constant zero was refused when the
@@ -92,4 +95,18 @@ func simplifyCase(e *Case) Expr {
 		return e
 	}
 	return out
+}
+
+// Constant is the value of e when it is one: a literal or an expression of literals. A constant that fails to evaluate
+// has ok = false.
+func Constant(e Expr, s Session) (d types.Datum, ok bool) {
+	if !IsConstant(e) {
+		return d, false
+	}
+	f, err := Fold(e, s)
+	l, ok := f.(*Literal)
+	if err != nil || !ok {
+		return d, false
+	}
+	return l.Value, true
 }
