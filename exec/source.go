@@ -48,7 +48,7 @@ func (s *sourceReader) run(ctx context.Context) error {
 		return s.m.wrap(err)
 	}
 	for !s.t.exited {
-		if err := s.t.housekeeping(); err != nil {
+		if err := s.t.housekeeping(); err != nil || s.t.exited {
 			return err
 		}
 		if s.stopped || s.exhausted || s.reader == nil {

@@ -91,7 +91,7 @@ func (m *member) close() error {
 // runGate feeds the chain from its input queue until every channel ended or the job says exit.
 func (t *task) runGate() error {
 	for !t.exited {
-		if err := t.housekeeping(); err != nil {
+		if err := t.housekeeping(); err != nil || t.exited {
 			return err
 		}
 		m, ok := t.gate.replayed()
