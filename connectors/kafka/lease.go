@@ -46,6 +46,8 @@ type holder struct {
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
 	Started int64  `json:"started"` // Unix ms
+
+	member string // id in the group
 }
 
 func (h holder) String() string {
@@ -122,6 +124,9 @@ func (l *lease) take(ctx context.Context, prefix string, patience time.Duration)
 		}
 		rival := l.rival(others)
 		if rival == nil {
+			for _, h := range others {
+				l.leave(ctx, h.member) // earlier incarnations of this job, which may be dead already
+			}
 			break
 		}
 		if !time.Now().Before(deadline) {
@@ -143,7 +148,7 @@ func (l *lease) take(ctx context.Context, prefix string, patience time.Duration)
 		return err
 	}
 	if rival := l.rival(others); rival != nil && rival.before(l.who) {
-		l.leave(ctx)
+		l.leave(ctx, l.member)
 		return conflict(prefix, *rival)
 	}
 	return nil
@@ -184,15 +189,35 @@ func conflict(prefix string, h holder) error {
 		WithHint("stop the other job, or give this one its own 'sink.transactional-id-prefix'")
 }
 
+// describeGroup asks again while the coordinator is being set up: the first group of a cluster creates its topic.
+func describeGroup(ctx context.Context, cl *kgo.Client, group string) (kadm.DescribedGroup, error) {
+	for deadline := time.Now().Add(connectTimeout); ; {
+		all, err := kadm.NewClient(cl).DescribeGroups(ctx, group)
+		g := all[group]
+		if err == nil {
+			err = g.Err
+		}
+		var shards *kadm.ShardErrors
+		if errors.As(err, &shards) && len(shards.Errs) > 0 {
+			err = shards.Errs[0].Err
+		}
+		if err == nil || errors.Is(err, kerr.GroupIDNotFound) {
+			return g, nil
+		}
+		if !kerr.IsRetriable(err) || time.Now().After(deadline) {
+			return g, err
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return g, err
+		}
+	}
+}
+
 // leaseHolders are the live members of the group, except self.
 func leaseHolders(ctx context.Context, cl *kgo.Client, group, self string) ([]holder, error) {
-	described, err := kadm.NewClient(cl).DescribeGroups(ctx, group)
+	g, err := describeGroup(ctx, cl, group)
 	if err != nil {
 		return nil, diag.New(diag.External, diag.Pos{}, "kafka does not describe group %s", group).Wrap(err)
-	}
-	g := described[group]
-	if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-		return nil, diag.New(diag.External, diag.Pos{}, "kafka does not describe group %s", group).Wrap(g.Err)
 	}
 	var out []holder
 	for _, m := range g.Members {
@@ -204,6 +229,7 @@ func leaseHolders(ctx context.Context, cl *kgo.Client, group, self string) ([]ho
 		if json.Unmarshal(raw, &h) != nil {
 			h = holder{Job: "?", Host: m.ClientHost} // a stranger, or one that is still joining
 		}
+		h.member = m.MemberID
 		out = append(out, h)
 	}
 	return out, nil
@@ -280,6 +306,10 @@ func (l *lease) keep(ctx context.Context) {
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, kerr.RebalanceInProgress), errors.Is(err, kerr.UnknownMemberID), errors.Is(err, kerr.IllegalGeneration):
+			if l.takenOver(ctx) {
+				l.log.Warn("kafka: a later incarnation of the job took over the transactional prefix", "group", l.group)
+				return
+			}
 			if jerr := l.join(ctx); jerr != nil && ctx.Err() == nil {
 				l.log.Warn("kafka: lease of the transactional prefix could not be renewed", "group", l.group, "error", jerr)
 			}
@@ -289,11 +319,18 @@ func (l *lease) keep(ctx context.Context) {
 	}
 }
 
-func (l *lease) leave(ctx context.Context) {
+// takenOver reports whether a later incarnation of the job is a member.
+func (l *lease) takenOver(ctx context.Context) bool {
+	others, err := leaseHolders(ctx, l.cl, l.group, l.member)
+	return err == nil && slices.ContainsFunc(others, func(h holder) bool { return l.who.yields(h) && h.Started > l.who.Started })
+}
+
+// leave takes a member out of the group.
+func (l *lease) leave(ctx context.Context, member string) {
 	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group, req.MemberID = l.group, l.member
+	req.Group, req.MemberID = l.group, member
 	m := kmsg.NewLeaveGroupRequestMember()
-	m.MemberID = l.member
+	m.MemberID = member
 	req.Members = append(req.Members, m)
 	_, _ = req.RequestWith(ctx, l.cl) // the session ends by itself otherwise
 }
@@ -306,7 +343,7 @@ func (l *lease) release() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if l.member != "" {
-			l.leave(ctx)
+			l.leave(ctx, l.member)
 		}
 		l.cl.Close()
 	})

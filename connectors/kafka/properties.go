@@ -75,7 +75,7 @@ func (r *propertyReader) fail(key, format string, args ...any) *diag.Error {
 func (r *propertyReader) int(key, value string, lo, hi int64) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil || n < lo || n > hi {
-		r.fail(key, "'%s' is not an integer from %d to %d", value, lo, hi)
+		r.fail(key, "'%s' is not an integer from %d to %d", value, lo, hi).WithHint("write a number without unit; times are milliseconds, sizes are bytes")
 		return lo
 	}
 	return n
@@ -91,7 +91,12 @@ func (r *propertyReader) oneOf(key, value string, allowed ...string) string {
 			return a
 		}
 	}
-	r.fail(key, "'%s' is not one of %s", value, strings.Join(allowed, ", "))
+	e := r.fail(key, "'%s' is not one of %s", value, strings.Join(allowed, ", "))
+	if near := diag.Nearest(value, allowed); near != "" {
+		e.WithHint("did you mean '%s'?", near)
+	} else {
+		e.WithHint("use one of the listed values; the default is described in docs/kafka.md")
+	}
 	return ""
 }
 

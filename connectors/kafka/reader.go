@@ -34,9 +34,10 @@ type reader struct {
 // split is a partition being read.
 type split struct {
 	partition
-	name checkpoint.Split
-	pos  position
-	done bool
+	name  checkpoint.Split
+	pos   position
+	done  bool
+	moved time.Time // when it last delivered records or was looked at
 }
 
 // fetched are records of one partition.
@@ -51,7 +52,7 @@ func newReader(s *source) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl, err := kgo.NewClient(s.c.opts(s.c.consumer, []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{})})...)
+	cl, err := kgo.NewClient(s.c.opts(s.c.consumer, []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{}), kgo.WithPools(&recordPool{})})...)
 	if err != nil {
 		return nil, diag.New(diag.Config, s.spec.Table.Options.Pos("connector"), "table %s: kafka consumer cannot be made", s.spec.Table.Name).Wrap(err)
 	}
@@ -100,7 +101,7 @@ func (r *reader) assign(ctx context.Context, positions []checkpoint.Position, re
 	}
 	add := map[string]map[int32]kgo.Offset{}
 	for tp, pos := range at {
-		s := &split{partition: tp, name: tp.split(), pos: pos}
+		s := &split{partition: tp, name: tp.split(), pos: pos, moved: time.Now()}
 		r.splits[tp] = s
 		r.open++
 		r.news = append(r.news, s)
@@ -147,7 +148,7 @@ func (r *reader) Next(ctx context.Context, out *batch.Builder) (connectors.Progr
 			return connectors.Progress{}, err
 		}
 		if len(r.queue) == 0 {
-			return connectors.Progress{}, nil
+			return connectors.Progress{}, r.skipTails(ctx)
 		}
 	}
 	f := r.queue[0]
@@ -155,6 +156,9 @@ func (r *reader) Next(ctx context.Context, out *batch.Builder) (connectors.Progr
 	p, err := r.take(ctx, f, n, out)
 	if err != nil {
 		return p, err
+	}
+	for _, rec := range f.recs[:n] {
+		rec.Recycle()
 	}
 	if f.recs = f.recs[n:]; len(f.recs) == 0 || f.split.done {
 		r.queue = r.queue[1:]
@@ -235,6 +239,7 @@ func (r *reader) poll(ctx context.Context) error {
 					if r.s.c.isolation == kgo.ReadCommitted() && p.LastStableOffset >= 0 {
 						end = p.LastStableOffset
 					}
+					s.moved = time.Now()
 					r.queue = append(r.queue, &fetched{split: s, recs: p.Records, end: end})
 				}
 			}

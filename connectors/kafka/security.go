@@ -137,7 +137,8 @@ func (s *security) sasl(r *propertyReader) (sasl.Mechanism, error) {
 				WithHint("use org.apache.kafka.common.security.plain.PlainLoginModule or org.apache.kafka.common.security.scram.ScramLoginModule")
 		}
 		if s.mechanism != "" && scramModule != strings.HasPrefix(s.mechanism, "SCRAM-") {
-			return nil, r.fail("sasl.jaas.config", "login module '%s' does not fit 'properties.sasl.mechanism' = '%s'", module, s.mechanism)
+			return nil, r.fail("sasl.jaas.config", "login module '%s' does not fit 'properties.sasl.mechanism' = '%s'", module, s.mechanism).
+				WithHint("PLAIN goes with PlainLoginModule, SCRAM-* with ScramLoginModule")
 		}
 		for _, m := range jaasField.FindAllStringSubmatch(s.jaas, -1) {
 			v := strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(m[2]) + m[3] + m[4]

@@ -210,11 +210,36 @@ func (s *sink) findTopics(ctx context.Context, adm *kadm.Client) error {
 		}
 		if d.Err != nil {
 			if errors.Is(d.Err, kerr.UnknownTopicOrPartition) && s.c.servers[0] == s.spec.Embedded {
-				continue // the embedded broker makes topics on first use
+				continue // made when the sink is opened
 			}
 			return explainTopic(d.Err, s.spec.Table, name)
 		}
 		s.topics[name] = d.ID
+	}
+	return nil
+}
+
+// createEmbedded makes the sink's topics on the embedded broker, where a table is enough to have one.
+func (s *sink) createEmbedded(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spec.Embedded == "" || s.c.servers[0] != s.spec.Embedded {
+		return nil
+	}
+	for _, topic := range s.x.topics {
+		if _, ok := s.topics[topic]; ok {
+			continue
+		}
+		cl, err := kgo.NewClient(s.c.opts()...)
+		if err != nil {
+			return err
+		}
+		err = createTopic(ctx, kadm.NewClient(cl), topic)
+		cl.Close()
+		if err != nil {
+			return diag.New(diag.External, s.spec.Table.Options.Pos("topic"), "table %s: topic %s cannot be created on the embedded broker", s.spec.Table.Name, topic).Wrap(err)
+		}
+		s.topics[topic] = [16]byte{}
 	}
 	return nil
 }
@@ -257,6 +282,9 @@ func (s *sink) Committer(ctx context.Context) (checkpoint.Committer, error) {
 func (s *sink) Open(ctx context.Context, subtask int) (connectors.Writer, error) {
 	k, err := s.configure(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.createEmbedded(ctx); err != nil {
 		return nil, err
 	}
 	w := &writer{s: s, subtask: subtask, log: s.log}

@@ -119,8 +119,8 @@ func (s *source) topics(ctx context.Context) (kadm.TopicDetails, error) {
 			continue
 		}
 		if errors.Is(d.Err, kerr.UnknownTopicOrPartition) && s.c.servers[0] == s.spec.Embedded {
-			if err := s.createEmbedded(ctx, adm, name); err != nil {
-				return nil, err
+			if err := createTopic(ctx, adm, name); err != nil {
+				return nil, s.external(err, "topic %s cannot be created on the embedded broker", name)
 			}
 			return s.topics(ctx)
 		}
@@ -135,17 +135,17 @@ func (s *source) topics(ctx context.Context) (kadm.TopicDetails, error) {
 	return out, nil
 }
 
-// createEmbedded makes a topic on the embedded broker, where reading a table before anything was written to it should
-// wait for rows instead of failing.
-func (s *source) createEmbedded(ctx context.Context, adm *kadm.Client, topic string) error {
+// createTopic makes a topic with the broker's defaults. On the embedded broker, reading a table before anything was
+// written to it should wait for rows instead of failing.
+func createTopic(ctx context.Context, adm *kadm.Client, topic string) error {
 	r, err := adm.CreateTopic(ctx, -1, -1, nil, topic)
 	if err == nil {
 		err = r.Err
 	}
-	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return s.external(err, "topic %s cannot be created on the embedded broker", topic)
+	if errors.Is(err, kerr.TopicAlreadyExists) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (s *source) checkID(topic string, id [16]byte) error {

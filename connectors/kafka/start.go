@@ -2,10 +2,12 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamsql/streamsql/sql/diag"
@@ -84,14 +86,15 @@ func (x *table) need(modeKey, mode, key string) error {
 	if x.v.Has(key) {
 		return nil
 	}
-	return x.fail(modeKey, "'%s' = '%s' needs '%s'", modeKey, mode, key)
+	return x.fail(modeKey, "'%s' = '%s' needs '%s'", modeKey, mode, key).WithHint("add '%s' = '...' to the WITH clause", key)
 }
 
 func (x *table) needGroup(modeKey string, c *client) error {
 	if c.group != "" {
 		return nil
 	}
-	return x.fail(modeKey, "'%s' = 'group-offsets' needs 'properties.group.id'", modeKey)
+	return x.fail(modeKey, "'%s' = 'group-offsets' needs 'properties.group.id'", modeKey).
+		WithHint("add 'properties.group.id' = '...' to the WITH clause")
 }
 
 // unused refuses an option that the chosen mode would ignore.
@@ -118,7 +121,8 @@ func (x *table) checkSource() error {
 	}
 	dlq := x.v.Has("scan.dead-letter.topic")
 	if (x.v.Enum("scan.on-error") == "dead-letter") != dlq {
-		return x.fail("scan.on-error", "'scan.on-error' = 'dead-letter' and 'scan.dead-letter.topic' must be given together")
+		return x.fail("scan.on-error", "'scan.on-error' = 'dead-letter' and 'scan.dead-letter.topic' must be given together").
+			WithHint("add the missing one, or remove the other")
 	}
 	if dlq && (x.v.String("scan.dead-letter.topic") == x.single() || x.pattern != nil && x.pattern.MatchString(x.v.String("scan.dead-letter.topic"))) {
 		return x.fail("scan.dead-letter.topic", "the dead letter topic is a topic of the table itself").WithDetail("bad records would be read again forever")
@@ -216,16 +220,18 @@ func (o *offsets) after(cache *kadm.ListedOffsets, millis int64, p partition) (i
 func (o *offsets) committed(p partition) (at int64, ok bool, err error) {
 	if o.group == nil {
 		g, err := o.adm.FetchOffsetsForTopics(o.ctx, o.s.c.group, o.topics...)
-		if err != nil {
+		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 			return 0, false, o.s.external(err, "offsets of group %s cannot be read", o.s.c.group)
 		}
-		o.group = g
+		if o.group = g; g == nil {
+			o.group = kadm.OffsetResponses{}
+		}
 	}
 	r, found := o.group.Lookup(p.topic, p.num)
-	if found && r.Err != nil {
+	if found && r.Err != nil && !errors.Is(r.Err, kerr.GroupIDNotFound) {
 		return 0, false, o.s.external(r.Err, "offsets of group %s cannot be read", o.s.c.group)
 	}
-	return r.At, found && r.At >= 0, nil
+	return r.At, found && r.Err == nil && r.At >= 0, nil
 }
 
 func (o *offsets) start(p partition, fresh bool) (int64, error) {
