@@ -35,6 +35,9 @@ type Options struct {
 	// are kept below the state directory. EmbeddedAddr uses one that runs elsewhere instead.
 	EmbeddedKafka bool
 	EmbeddedAddr  string
+	// Redefine lets CREATE TABLE and CREATE VIEW replace what an earlier process left in the catalog, so that a file can
+	// be run again. Defining a name twice within one engine stays an error.
+	Redefine bool
 	// TakeOver takes the state directory from a process that hangs: the other can no longer publish anything.
 	TakeOver bool
 	// Memory bounds the keyed state held in memory, in bytes, of all jobs together; 0 = a quarter of the machine's.
@@ -64,6 +67,7 @@ type Engine struct {
 	memory   *checkpoint.MemoryBudget
 	restore  Restore
 	takeOver bool
+	stale    map[string]bool // objects of earlier processes that may be replaced
 	broker   *embedded.Broker
 	embedded string
 
@@ -128,7 +132,16 @@ func (e *Engine) open(o *Options) (err error) {
 		return err
 	}
 	e.planner = planner.New(cat, e.conns, expr.NewRegistry())
-	return e.planner.Load(e.conf)
+	if err := e.planner.Load(e.conf); err != nil {
+		return err
+	}
+	if o.Redefine {
+		e.stale = map[string]bool{}
+		for _, o := range cat.List() {
+			e.stale[o.ObjectName()] = true
+		}
+	}
+	return nil
 }
 
 // own takes a state directory.

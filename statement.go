@@ -84,6 +84,9 @@ func (e *Engine) execute(st *sql.Statement) (*Result, error) {
 	case *sql.CreateTable:
 		return e.createTable(x, st.Text)
 	case *sql.CreateView:
+		if err := e.replace(x.Path, x.Temporary); err != nil {
+			return nil, err
+		}
 		created, err := e.planner.CreateView(x, st.Text, e.conf)
 		return done(created, "view", x.Path), err
 	case *sql.Drop:
@@ -109,6 +112,24 @@ func (e *Engine) execute(st *sql.Statement) (*Result, error) {
 	return nil, unsupported(st.Stmt)
 }
 
+// replace drops what an earlier process left under the name of an object about to be created.
+func (e *Engine) replace(p sql.Path, temporary bool) error {
+	name, err := catalog.Resolve(p)
+	if err != nil || temporary || !e.stale[name] {
+		return nil // creating reports a bad name
+	}
+	delete(e.stale, name)
+	o, err := e.planner.Catalog().Lookup(p)
+	if err != nil {
+		return nil // nothing to replace
+	}
+	kind := sql.TableObject
+	if o.Kind() == "view" {
+		kind = sql.ViewObject
+	}
+	return e.planner.Catalog().Drop(&sql.Drop{Kind: kind, Path: p})
+}
+
 func done(created bool, kind string, p sql.Path) *Result {
 	if !created {
 		return &Result{Message: "OK", Notices: []string{fmt.Sprintf("%s %s exists already and was left as it is", kind, p.Plain())}}
@@ -120,6 +141,9 @@ func (e *Engine) createTable(x *sql.CreateTable, text string) (*Result, error) {
 	if x.As != nil {
 		return nil, diag.New(diag.Unsupported, x.Position(), "CREATE TABLE … AS is not supported").
 			WithHint("CREATE TABLE with its columns, then INSERT INTO %s SELECT …", x.Path.Plain())
+	}
+	if err := e.replace(x.Path, x.Temporary); err != nil {
+		return nil, err
 	}
 	created, notices, err := e.planner.CreateTable(x, text, e.conf)
 	if err != nil {

@@ -117,7 +117,7 @@ func (f *flags) parse(args []string, out io.Writer) (pos []string, code int, ok 
 
 // engine opens the engine the flags describe. name names the default state directory.
 func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
-	o := &streamsql.Options{Settings: f.settings, EmbeddedKafka: f.embedded, EmbeddedAddr: f.kafkaAddr, TakeOver: f.takeOver, Log: f.logger(errs)}
+	o := &streamsql.Options{Redefine: true, Settings: f.settings, EmbeddedKafka: f.embedded, EmbeddedAddr: f.kafkaAddr, TakeOver: f.takeOver, Log: f.logger(errs)}
 	switch f.restore {
 	case "latest", "":
 	case "none":
