@@ -12,17 +12,40 @@ import (
 // compiler turns expressions into nodes, one per distinct expression.
 type compiler struct {
 	session Session
-	nodes   map[string]*node
+	nodes   map[int]*node
+	ids     map[Expr]int   // by identity
+	byKey   map[string]int // by operator and ids of the operands
+}
+
+func newCompiler(s Session) *compiler {
+	return &compiler{session: s, nodes: map[int]*node{}, ids: map[Expr]int{}, byKey: map[string]int{}}
+}
+
+// id numbers expressions: equal ones get the same number, but calls of volatile functions only when they are one object.
+func (c *compiler) id(e Expr) int {
+	if id, ok := c.ids[e]; ok {
+		return id
+	}
+	var sb strings.Builder
+	writeHead(&sb, e)
+	for _, k := range e.Children() {
+		fmt.Fprintf(&sb, "|%d", c.id(k))
+	}
+	id := len(c.ids) + 1
+	call, ok := e.(*Call)
+	if known, found := c.byKey[sb.String()]; found && !(ok && call.Bound.Volatile) {
+		id = known
+	}
+	c.byKey[sb.String()] = id
+	c.ids[e] = id
+	return id
 }
 
 func (c *compiler) node(e Expr) (*node, error) {
-	key, mergeable := "", !hasVolatile(e)
-	if mergeable {
-		key = fingerprint(e)
-		if n := c.nodes[key]; n != nil {
-			n.shared = true
-			return n, nil
-		}
+	id := c.id(e)
+	if n := c.nodes[id]; n != nil {
+		n.shared = true
+		return n, nil
 	}
 	n := &node{expr: e}
 	n.out.Type = e.Type()
@@ -32,9 +55,7 @@ func (c *compiler) node(e Expr) (*node, error) {
 	for _, k := range n.kids {
 		n.lazy = n.lazy || k.lazy
 	}
-	if mergeable {
-		c.nodes[key] = n
-	}
+	c.nodes[id] = n
 	return n, nil
 }
 
@@ -139,17 +160,6 @@ func validRows(dst []int32, v *batch.Vec, rows []int32) []int32 {
 	return dst
 }
 
-func hasVolatile(e Expr) bool {
-	found := false
-	Walk(e, func(x Expr) bool {
-		if c, ok := x.(*Call); ok && c.Bound.Volatile {
-			found = true
-		}
-		return !found
-	})
-	return found
-}
-
 // fingerprint is a text that is equal for equal expressions and only for those.
 func fingerprint(e Expr) string {
 	var sb strings.Builder
@@ -158,13 +168,22 @@ func fingerprint(e Expr) string {
 }
 
 func writeFingerprint(sb *strings.Builder, e Expr) {
+	writeHead(sb, e)
+	sb.WriteByte('(')
+	for _, k := range e.Children() {
+		writeFingerprint(sb, k)
+		sb.WriteByte(';')
+	}
+	sb.WriteByte(')')
+}
+
+// writeHead writes what sets e apart from other expressions over the same operands.
+func writeHead(sb *strings.Builder, e Expr) {
 	switch e := e.(type) {
 	case *Column:
 		fmt.Fprintf(sb, "#%d", e.Index)
-		return
 	case *Literal:
 		fmt.Fprintf(sb, "%s:%q", e.T, types.AppendValue(nil, e.Value, e.T))
-		return
 	case *Binary:
 		fmt.Fprintf(sb, "%s %t %s", e.Op, e.total, e.T)
 	case *Unary:
@@ -175,7 +194,7 @@ func writeFingerprint(sb *strings.Builder, e Expr) {
 		fmt.Fprintf(sb, "in %t", e.Not)
 		for _, l := range e.List {
 			sb.WriteByte(',')
-			writeFingerprint(sb, l)
+			writeHead(sb, l)
 		}
 	case *Like:
 		fmt.Fprintf(sb, "like %t %t", e.Similar, e.Not)
@@ -199,10 +218,4 @@ func writeFingerprint(sb *strings.Builder, e Expr) {
 	default:
 		fmt.Fprintf(sb, "%T %p", e, e)
 	}
-	sb.WriteByte('(')
-	for _, k := range e.Children() {
-		writeFingerprint(sb, k)
-		sb.WriteByte(';')
-	}
-	sb.WriteByte(')')
 }

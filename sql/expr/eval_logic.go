@@ -8,28 +8,28 @@ import (
 // Three-valued logic, CASE and COALESCE: the operators that do not need all of their operands.
 
 const (
-	isFalse = iota
-	isTrue
-	isNull
+	false3 = iota
+	true3
+	unknown3
 )
 
 // truth reads row r of a BOOLEAN column.
 func truth(v *batch.Vec, r int32) uint8 {
 	i := int32(v.Idx(int(r)))
 	if v.Valid != nil && v.Valid[i>>6]&(1<<(i&63)) == 0 {
-		return isNull
+		return unknown3
 	}
 	if v.Bool[i] {
-		return isTrue
+		return true3
 	}
-	return isFalse
+	return false3
 }
 
 // logicKernel is AND and OR. The right operand is evaluated only where the left one does not decide, when it is lazy.
 func logicKernel(op string) func(*evalCtx, *node, []int32) {
-	decided := uint8(isFalse)
+	decided := uint8(false3)
 	if op == "OR" {
-		decided = isTrue
+		decided = true3
 	}
 	var mem []int32
 	return func(c *evalCtx, n *node, sel []int32) {
@@ -43,7 +43,7 @@ func logicKernel(op string) func(*evalCtx, *node, []int32) {
 		rv := r.eval(c, rsel)
 		out := n.begin(c.n)
 		if lv.Valid == nil && rv.Valid == nil && !lv.Const && !rv.Const {
-			logicFast(out.Bool, lv.Bool, rv.Bool, sel, decided == isFalse)
+			logicFast(out.Bool, lv.Bool, rv.Bool, sel, decided == false3)
 		} else {
 			logicNulls(c, n, lv, rv, sel, decided)
 		}
@@ -94,14 +94,14 @@ func logicNulls(c *evalCtx, n *node, lv, rv *batch.Vec, sel []int32, decided uin
 		a := truth(lv, i)
 		if a != decided {
 			// The right side decides, or leaves it at UNKNOWN, or agrees with the left.
-			if b := truth(rv, i); b == decided || a != isNull {
+			if b := truth(rv, i); b == decided || a != unknown3 {
 				a = b
 			}
 		}
-		if a == isNull {
+		if a == unknown3 {
 			n.setNull(int(i), c.n)
 		}
-		n.out.Bool[i] = a == isTrue
+		n.out.Bool[i] = a == true3
 	}
 }
 
@@ -116,9 +116,9 @@ func isKernel(e *Is) func(*evalCtx, *node, []int32) {
 			case "NULL":
 				is = v.IsNull(int(r))
 			case "TRUE":
-				is = truth(v, r) == isTrue
+				is = truth(v, r) == true3
 			default:
-				is = truth(v, r) == isFalse
+				is = truth(v, r) == false3
 			}
 			out.Bool[r] = is != e.Not
 		}
@@ -178,7 +178,7 @@ func (st *branchState) split(cond *batch.Vec) {
 	t, j := 0, 0
 	if cond.Valid != nil || cond.Const {
 		for _, r := range st.rest {
-			if truth(cond, r) == isTrue {
+			if truth(cond, r) == true3 {
 				st.taken[t] = r
 				t++
 			} else {

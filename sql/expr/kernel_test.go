@@ -330,6 +330,33 @@ func TestErrorsOfUnneededRows(t *testing.T) {
 	}
 }
 
+// TestLongChain: compiling takes time in proportion to the expression, not to its square.
+func TestLongChain(t *testing.T) {
+	x := &Column{Index: 0, Name: "x", T: types.IntType}
+	var e Expr
+	const n = 20000
+	for i := 0; i < n; i++ {
+		eq, err := NewBinary("=", x, &Literal{Value: types.IntDatum(int64(i)), T: types.IntType.NotNull()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e == nil {
+			e = eq
+		} else if e, err = NewBinary("OR", e, eq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := CompileFilter(e, Session{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := batch.NewVec(types.IntType, 2)
+	v.I64[0], v.I64[1] = n-1, n
+	if out, err := f.Apply(&batch.Batch{N: 2, Cols: []*batch.Vec{v}}); err != nil || fmt.Sprint(out.Sel) != "[0]" {
+		t.Errorf("%v, %v", out, err)
+	}
+}
+
 // TestSharedOnce: an expression that occurs twice is evaluated once, a volatile one every time.
 func TestSharedOnce(t *testing.T) {
 	calls := 0

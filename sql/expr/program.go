@@ -42,7 +42,7 @@ func compile(es []Expr, s Session) (*Program, error) {
 	p := &Program{out: make([]*batch.Vec, len(es))}
 	s.clock = &p.ctx.clock
 	s.clock.fixed = s.Now
-	c := &compiler{session: s, nodes: map[string]*node{}}
+	c := newCompiler(s)
 	for _, e := range es {
 		n, err := c.node(e)
 		if err != nil {
