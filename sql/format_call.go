@@ -1,6 +1,9 @@
 package sql
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 func (f *formatter) call(c *Call) {
 	if c.Niladic {
@@ -61,9 +64,10 @@ func functionName(p Path) string {
 	return p[0].Text
 }
 
+// plainWord reports that s consists of ASCII letters and digits, as a word without quotes does.
 func plainWord(s string) bool {
 	for i, c := range []byte(s) {
-		if !isLetter(rune(c)) && (i == 0 || !isDigit(c)) {
+		if c >= utf8.RuneSelf || !isLetter(rune(c)) && (i == 0 || !isDigit(c)) {
 			return false
 		}
 	}

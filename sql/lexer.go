@@ -192,6 +192,10 @@ func (l *lexer) scanString(t *token) {
 		t.open = true
 		return
 	}
+	if !utf8.ValidString(v) {
+		l.bad(t, end-l.off, "save the file as UTF-8, or write bytes as X'1F'", "string literal is not valid UTF-8")
+		return
+	}
 	t.text, l.off = v, end
 	if t.kind != tokString {
 		return
@@ -204,7 +208,7 @@ func (l *lexer) scanString(t *token) {
 			return
 		}
 		v, end := closing(l.src, l.off, '\'')
-		if end < 0 {
+		if end < 0 || !utf8.ValidString(v) {
 			l.off = save
 			return
 		}
@@ -219,6 +223,8 @@ func (l *lexer) scanQuoted(t *token) {
 	case end < 0:
 		l.bad(t, len(l.src)-l.off, "end it with a backtick; a backtick inside is written ``", "quoted identifier is not terminated")
 		t.open = true
+	case !utf8.ValidString(v):
+		l.bad(t, end-l.off, "save the file as UTF-8", "quoted identifier is not valid UTF-8")
 	case v == "":
 		l.bad(t, 2, "", "identifier is empty")
 	default:

@@ -277,3 +277,17 @@ func TestKeywords(t *testing.T) {
 		}
 	}
 }
+
+// TestInvalidUTF8: bytes that are no text are refused where they would become a value or a name.
+func TestInvalidUTF8(t *testing.T) {
+	for _, src := range []string{"SELECT 'a\xff'", "SELECT `\xf3`", "SELECT 'a'\n '\xff'", "SELECT \xff", "SELECT U&'\xff'"} {
+		if _, err := ParseScript(src); err == nil {
+			t.Errorf("%q: no error", src)
+		} else {
+			checkError(t, src, err)
+		}
+	}
+	if _, err := ParseScript("SELECT 1 -- \xff\n"); err != nil {
+		t.Errorf("comment: %v", err)
+	}
+}
