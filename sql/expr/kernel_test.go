@@ -398,5 +398,17 @@ func TestSharedOnce(t *testing.T) {
 		if want := map[bool]int{false: 1, true: 3}[volatile]; calls != want {
 			t.Errorf("volatile %t: %d calls, want %d", volatile, calls, want)
 		}
+		// BETWEEN needs its operand twice but evaluates it once, volatile or not.
+		between, err := NewBetween(call(), x, x, false, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err = Compile([]Expr{between}, Session{}); err != nil {
+			t.Fatal(err)
+		}
+		calls = 0
+		if _, err := p.Eval(&batch.Batch{N: 3, Cols: []*batch.Vec{v}}); err != nil || calls != 1 {
+			t.Errorf("between, volatile %t: %d calls, %v", volatile, calls, err)
+		}
 	}
 }
