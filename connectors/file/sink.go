@@ -1,0 +1,126 @@
+package file
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/connectors/format"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+type sink struct {
+	*config
+	spec     connectors.SinkSpec
+	enc      format.EncodeSpec
+	keyCols  []int // partition columns in the rows
+	rollSize int64
+	rollAge  int64 // ms
+}
+
+func newSink(spec connectors.SinkSpec) (*sink, error) {
+	c, err := parse(spec.Table)
+	if err != nil {
+		return nil, err
+	}
+	s := &sink{config: c, spec: spec, rollSize: c.v.Memory("sink.rolling-policy.file-size"),
+		rollAge: c.v.Duration("sink.rolling-policy.rollover-interval").Milliseconds()}
+	s.enc = format.EncodeSpec{Schema: c.body, Options: c.v.Sub(c.fm.ValuePrefix), Table: spec.Table.Name, Session: spec.Session}
+	for _, col := range c.body.Columns {
+		s.enc.Columns = append(s.enc.Columns, spec.Schema.Index(col.Name))
+	}
+	for _, k := range c.keys {
+		s.keyCols = append(s.keyCols, spec.Schema.Index(k.Name))
+	}
+	if slices.Contains(s.enc.Columns, -1) || slices.Contains(s.keyCols, -1) || hasWritableMetadata(spec.Table) {
+		return nil, diag.New(diag.Internal, diag.Pos{}, "table %s: the rows to write lack columns of the table", spec.Table.Name)
+	}
+	return s, nil
+}
+
+func hasWritableMetadata(t *catalog.Table) bool {
+	return slices.ContainsFunc(t.Columns, func(c catalog.Column) bool { return c.Kind == catalog.Metadata && !c.Virtual })
+}
+
+func (c *config) failed(what, path string, err error) *diag.Error {
+	return diag.New(diag.External, diag.Pos{}, "table %s: %s %s", c.t.Name, what, path).Wrap(err)
+}
+
+// Preflight implements connectors.Sink: the path must be a directory, or free for one.
+func (s *sink) Preflight(context.Context) error {
+	for p := filepath.Clean(s.path); ; p = filepath.Dir(p) {
+		info, err := os.Stat(p)
+		switch {
+		case err == nil && !info.IsDir():
+			return diag.New(diag.External, s.v.Pos("path"), "table %s: %s is not a directory", s.t.Name, p).
+				WithHint("set 'path' to a directory: a table is written as several files")
+		case err == nil:
+			return nil
+		case !os.IsNotExist(err):
+			return s.failed("reading", p, err)
+		case p == filepath.Dir(p):
+			return s.failed("reading", p, err)
+		}
+	}
+}
+
+// Committer implements connectors.Sink.
+func (s *sink) Committer(context.Context) (checkpoint.Committer, error) {
+	return &committer{sink: s, aborted: map[string]bool{}}, nil
+}
+
+// Open implements connectors.Sink.
+func (s *sink) Open(_ context.Context, subtask int) (connectors.Writer, error) {
+	if err := s.makeDir(""); err != nil {
+		return nil, err
+	}
+	enc, err := s.fm.Value.NewEncoder(s.enc)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{s: s, subtask: subtask, enc: enc, open: map[string]*openPart{}}, nil
+}
+
+// Close implements connectors.Sink.
+func (s *sink) Close() error { return nil }
+
+// makeDir makes the directory dir below the table's path, durably.
+func (s *sink) makeDir(dir string) error {
+	full := filepath.Join(s.path, dir)
+	var made []string
+	for p := full; ; p = filepath.Dir(p) {
+		if _, err := os.Stat(p); err == nil || p == filepath.Dir(p) {
+			break
+		}
+		made = append(made, p)
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(full, 0o777); err != nil {
+		return s.failed("making directory", full, err)
+	}
+	for _, p := range made {
+		if err := syncDir(filepath.Dir(p)); err != nil {
+			return s.failed("making directory", p, err)
+		}
+	}
+	return nil
+}
+
+// syncDir makes the names in dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
