@@ -115,9 +115,6 @@ type SourceSpec struct {
 	Session expr.Session
 	// Embedded is the address of the embedded broker for tables without bootstrap servers; "" when there is none.
 	Embedded string
-	// Restored says that the job resumes from a checkpoint: a split without a position is new, so its start is the
-	// beginning and not the table's configured start.
-	Restored bool
 	// Parallel is the number of subtasks that will read; 0 = unknown. Only a source that makes up its splits may use it,
 	// and its positions must stay valid when it changes.
 	Parallel int
@@ -158,7 +155,6 @@ type Progress struct {
 	Skipped  int    // of these, records left out by the table's policy for bad records
 	Bytes    int64
 	Lag      int64 // records behind the end of the split, -1 when unknown
-	Bad      int   // records skipped or sent to a dead letter topic because they could not be decoded
 }
 
 // ErrEnd is returned by Next when every split is exhausted.

@@ -99,7 +99,22 @@ func (s *sourceReader) start(ctx context.Context) error {
 			return err
 		}
 	}
+	s.noteStart()
 	return s.advance()
+}
+
+// noteStart takes over the positions a reader resolved when it was opened or got a split, so that a checkpoint taken
+// before the first row holds them.
+func (s *sourceReader) noteStart() {
+	r, ok := s.reader.(connectors.Positioner)
+	if !ok {
+		return
+	}
+	for _, p := range r.Positions() {
+		if sp := s.byName[p.Split]; sp != nil && sp.next == nil {
+			sp.next = p.Next
+		}
+	}
 }
 
 // read takes one step of the reader: rows of one split.
@@ -284,6 +299,7 @@ func (s *sourceReader) add(p checkpoint.Position) error {
 	if err := s.reader.Add(ctx, p); err != nil {
 		return err
 	}
+	s.noteStart()
 	return s.setIdle(false)
 }
 

@@ -379,7 +379,7 @@ func tryRead(t *testing.T, s *source, r connectors.Reader, n int) (scanned, erro
 		if err != nil {
 			return out, err
 		}
-		out.bad += p.Bad
+		out.bad += p.Skipped
 		if p.Position != nil {
 			out.pos[p.Split] = p.Position
 		}

@@ -59,9 +59,9 @@ func newReader(s *source) (*reader, error) {
 	return &reader{s: s, cl: cl, splits: map[partition]*split{}, rows: rows}, nil
 }
 
-// assign starts reading splits. Those without position start where the table says, or at their first record when the
-// job is restored: then they are new.
-func (r *reader) assign(ctx context.Context, positions []checkpoint.Position, restored bool) error {
+// assign starts reading splits. Those without position start where the table says or, when they were discovered after
+// the start, at their first record.
+func (r *reader) assign(ctx context.Context, positions []checkpoint.Position, atStart bool) error {
 	var fresh []partition
 	at := map[partition]position{}
 	topics, err := r.s.topics(ctx) // checks topic ids, and knows the ids of new partitions
@@ -91,7 +91,7 @@ func (r *reader) assign(ctx context.Context, positions []checkpoint.Position, re
 		at[tp] = pos
 	}
 	if len(fresh) > 0 {
-		resolved, err := r.s.resolve(ctx, fresh, !restored)
+		resolved, err := r.s.resolve(ctx, fresh, atStart)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (r *reader) Positions() []checkpoint.Position {
 
 // Add implements connectors.Reader. A split that comes later is read from its first record.
 func (r *reader) Add(ctx context.Context, p checkpoint.Position) error {
-	return r.assign(ctx, []checkpoint.Position{p}, true)
+	return r.assign(ctx, []checkpoint.Position{p}, false)
 }
 
 // Next implements connectors.Reader.
@@ -192,7 +192,7 @@ func (r *reader) take(ctx context.Context, f *fetched, n int, out *batch.Builder
 	}
 	r.finish(s)
 	return connectors.Progress{Split: s.name, Position: s.pos.encode(), Done: s.done, Records: st.records, Bytes: st.bytes,
-		Lag: max(0, f.end-s.pos.next), Bad: st.bad}, nil
+		Lag: max(0, f.end-s.pos.next), Skipped: st.bad}, nil
 }
 
 // finish ends a split that reached its stop offset. Control records count: a log can end with a marker.

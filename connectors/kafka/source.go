@@ -170,8 +170,7 @@ func (s *source) Open(ctx context.Context, splits []checkpoint.Position) (connec
 	if err != nil {
 		return nil, err
 	}
-	restored := s.spec.Restored || slices.ContainsFunc(splits, func(p checkpoint.Position) bool { return p.Next != nil })
-	if err := r.assign(ctx, splits, restored); err != nil {
+	if err := r.assign(ctx, splits, true); err != nil {
 		_ = r.Close()
 		return nil, err
 	}

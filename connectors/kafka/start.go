@@ -130,9 +130,9 @@ func (x *table) checkSource() error {
 	return nil
 }
 
-// resolve turns the configured start and end into offsets for the given partitions. fresh is false for partitions
-// found after the start: they are read from their first record.
-func (s *source) resolve(ctx context.Context, parts []partition, fresh bool) (map[partition]position, error) {
+// resolve turns the configured start and end into offsets for the given partitions. atStart is false for partitions
+// found later: they are read from their first record.
+func (s *source) resolve(ctx context.Context, parts []partition, atStart bool) (map[partition]position, error) {
 	o, err := s.newOffsets(ctx, parts)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (s *source) resolve(ctx context.Context, parts []partition, fresh bool) (ma
 		s.mu.Lock()
 		pos.topicID = s.ids[p.topic]
 		s.mu.Unlock()
-		if pos.next, err = o.start(p, fresh); err != nil {
+		if pos.next, err = o.start(p, atStart); err != nil {
 			return nil, err
 		}
 		if pos.stop, err = o.stop(p); err != nil {
@@ -234,8 +234,8 @@ func (o *offsets) committed(p partition) (at int64, ok bool, err error) {
 	return r.At, found && r.Err == nil && r.At >= 0, nil
 }
 
-func (o *offsets) start(p partition, fresh bool) (int64, error) {
-	if !fresh {
+func (o *offsets) start(p partition, atStart bool) (int64, error) {
+	if !atStart {
 		return o.begin(p)
 	}
 	switch m := o.s.start; m.mode {

@@ -189,6 +189,8 @@ func (g *txnGroup) preCommit(ctx context.Context, m *member, id checkpoint.ID) (
 	var done []*slot
 	for e, s := range g.open {
 		if e < oldest {
+			// Prepared from here on: stopping the group must not abort what is about to be listed.
+			s.state, s.listed, s.ref = slotPrepared, maxID, txnRef{ckpt: maxID}
 			done = append(done, s)
 			delete(g.open, e)
 		}
@@ -208,7 +210,6 @@ func (g *txnGroup) preCommit(ctx context.Context, m *member, id checkpoint.ID) (
 			s.state = slotFree // nothing reached the broker: there is no transaction
 			continue
 		}
-		s.state, s.listed = slotPrepared, maxID
 		s.witness.topicID = g.topics[s.witness.topic]
 		s.ref = txnRef{id: s.id, pid: s.pid, epoch: s.epoch, tv: g.cluster.tv, ckpt: id, startMs: s.startMs, timeoutMs: g.timeoutMs,
 			records: s.acked, witness: s.witness, clusterID: g.cluster.id, bootstrap: g.c.servers[0], subtasks: g.subtasks, slots: len(g.slots)}
