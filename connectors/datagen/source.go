@@ -49,7 +49,7 @@ func (s *source) Splits(context.Context) ([]checkpoint.Split, error) {
 func (s *source) Open(_ context.Context, ps []checkpoint.Position) (connectors.Reader, error) {
 	r := &reader{s: s}
 	for _, p := range ps {
-		if err := r.open(p, s.spec.Restored); err != nil {
+		if err := r.open(p, false); err != nil {
 			return nil, err
 		}
 	}
