@@ -148,6 +148,11 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 	}
 	at.live.Wait()
 	select {
+	case n := <-at.notices:
+		at.deliver(ctx, n)
+	default:
+	}
+	select {
 	case err := <-at.failed:
 		// Everything is durable and committed: what fails now is only a connection being closed.
 		j.o.Log.Warn("a task failed after the final checkpoint was committed", "err", err)

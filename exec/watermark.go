@@ -12,9 +12,10 @@ import (
 
 // watermarker evaluates a table's WATERMARK FOR expression.
 type watermarker struct {
-	spec *WatermarkSpec
-	prog *expr.Program
-	last int64 // ms of the last periodic emission
+	spec  *WatermarkSpec
+	prog  *expr.Program
+	last  int64   // ms of the last periodic emission
+	ident []int32 // 0, 1, 2, …
 }
 
 // millis converts the stored value of a timestamp column to milliseconds, rounding down.
@@ -58,7 +59,7 @@ func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
 	}
 	rowtime := b.Cols[s.marks.spec.Column]
 	part := *b
-	sel := allRows(b)
+	sel := s.marks.rows(b)
 	start := 0
 	pending := s.combined(sp, sp.wm)
 	for i, r := range sel {
@@ -88,15 +89,15 @@ func (s *sourceReader) emitPart(b *batch.Batch, sp *split) error {
 	return s.advance()
 }
 
-func allRows(b *batch.Batch) []int32 {
+// rows lists the rows of b that count.
+func (w *watermarker) rows(b *batch.Batch) []int32 {
 	if b.Sel != nil {
 		return b.Sel
 	}
-	sel := make([]int32, b.N)
-	for i := range sel {
-		sel[i] = int32(i)
+	for i := len(w.ident); i < b.N; i++ {
+		w.ident = append(w.ident, int32(i))
 	}
-	return sel
+	return w.ident[:b.N]
 }
 
 func (w *watermarker) onEvent() bool { return w.spec.OnEvent || w.spec.Interval <= 0 }
