@@ -1,0 +1,235 @@
+package planner
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// item is a bound element of a SELECT list.
+type item struct {
+	x     expr.Expr
+	name  string
+	ast   sql.Expr
+	alias bool
+}
+
+// selectQuery binds one SELECT block in SQL's order: FROM, WHERE, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
+func (b *binder) selectQuery(q *sql.Select) (Node, error) {
+	saved := b.group
+	b.group = nil
+	defer func() { b.group = saved }()
+	if err := refuseSelect(q); err != nil {
+		return nil, err
+	}
+	in, s, err := b.from(q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Where != nil {
+		c, err := b.condition(s, q.Where, "WHERE")
+		if err != nil {
+			return nil, err
+		}
+		in = &Filter{In: in, Cond: c}
+	}
+	if err := b.openGroup(q, s); err != nil {
+		return nil, err
+	}
+	items, err := b.items(q, s)
+	if err != nil {
+		return nil, err
+	}
+	var having expr.Expr
+	if q.Having != nil {
+		if having, err = b.condition(s, q.Having, "HAVING"); err != nil {
+			return nil, err
+		}
+	}
+	sort, hidden, err := b.order(q.Order, s, items, q.Distinct)
+	if err != nil {
+		return nil, err
+	}
+	n := in
+	if b.group != nil {
+		n = b.group.node(in)
+		if having != nil {
+			n = &Filter{In: n, Cond: having}
+		}
+	}
+	return b.finish(q, n, items, sort, hidden)
+}
+
+// finish puts projection, DISTINCT, ORDER BY and LIMIT on top. hidden are columns only ORDER BY needs.
+func (b *binder) finish(q *sql.Select, n Node, items []item, keys []SortKey, hidden []expr.Expr) (Node, error) {
+	p := &Project{In: n}
+	for _, it := range items {
+		p.Exprs, p.Names = append(p.Exprs, it.x), append(p.Names, it.name)
+	}
+	for i, h := range hidden {
+		p.Exprs, p.Names = append(p.Exprs, h), append(p.Names, fmt.Sprintf("$o%d", i))
+	}
+	n = p
+	if q.Distinct {
+		n = distinct(n)
+	}
+	n, err := b.limit(n, keys, q.Tail, q.Pos)
+	if err != nil || hidden == nil {
+		return n, err
+	}
+	f := n.Fields()
+	top := &Project{In: n}
+	for i := range items {
+		top.Exprs, top.Names = append(top.Exprs, col(f, i)), append(top.Names, f[i].Name)
+	}
+	return top, nil
+}
+
+func refuseSelect(q *sql.Select) error {
+	if q.Qualify != nil {
+		return diag.New(diag.Unsupported, q.Qualify.Position(), "QUALIFY is not supported").WithDetail("OVER windows are not supported yet")
+	}
+	if len(q.Windows) > 0 {
+		return diag.New(diag.Unsupported, q.Windows[0].Name.Pos, "the WINDOW clause is not supported").WithDetail("OVER windows are not supported yet")
+	}
+	for _, h := range q.Hints {
+		return diag.New(diag.Unsupported, h.Pos, "hint %s is not supported here", h.Name).
+			WithHint("OPTIONS hints stand behind a table name; set '%s' instead of STATE_TTL", keyStateTTL)
+	}
+	return nil
+}
+
+// openGroup starts an aggregation when the block has GROUP BY, HAVING or aggregates.
+func (b *binder) openGroup(q *sql.Select, s *scope) error {
+	grouped := q.GroupBy != nil || q.Having != nil
+	for _, it := range q.Items {
+		grouped = grouped || hasAggregate(it.X)
+	}
+	for _, o := range q.Order {
+		grouped = grouped || hasAggregate(o.X)
+	}
+	if !grouped {
+		return nil
+	}
+	g := &grouping{input: s}
+	for _, it := range q.GroupBy {
+		if it.Kind != sql.GroupExprs {
+			return diag.New(diag.Unsupported, it.Pos, "%s is not supported", [...]string{"", "GROUPING SETS", "ROLLUP", "CUBE"}[it.Kind]).
+				WithHint("write one query per grouping and UNION ALL them")
+		}
+		for _, e := range it.Exprs {
+			x, err := b.groupKey(q, s, e)
+			if err != nil {
+				return err
+			}
+			if !containsExpr(g.keys, x) {
+				g.keys = append(g.keys, x)
+			}
+		}
+	}
+	g.pre = append(g.pre, g.keys...)
+	b.group = g
+	return nil
+}
+
+func containsExpr(list []expr.Expr, x expr.Expr) bool {
+	for _, e := range list {
+		if expr.Equal(e, x) {
+			return true
+		}
+	}
+	return false
+}
+
+// legacyWindows are the group window functions that Flink replaced by window TVFs.
+var legacyWindows = map[string]bool{"TUMBLE": true, "HOP": true, "SESSION": true, "CUMULATE": true}
+
+// groupKey binds one expression of GROUP BY: over the input, or an alias of the SELECT list as Flink allows.
+func (b *binder) groupKey(q *sql.Select, s *scope, e sql.Expr) (expr.Expr, error) {
+	if c, ok := e.(*sql.Call); ok && len(c.Name) == 1 && legacyWindows[strings.ToUpper(c.Name[0].Text)] {
+		return nil, diag.New(diag.Unsupported, c.Pos, "the group window %s(...) in GROUP BY is not supported", strings.ToUpper(c.Name[0].Text)).
+			WithDetail("Flink has replaced group windows by window table functions").
+			WithHint("write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end")
+	}
+	x, err := b.expr(s, e)
+	if err == nil {
+		return x, nil
+	}
+	if id, ok := e.(*sql.Ident); ok && len(id.Path) == 1 {
+		for _, it := range q.Items {
+			if it.Alias != nil && it.Alias.Text == id.Path[0].Text && !hasAggregate(it.X) {
+				return b.expr(s, it.X)
+			}
+		}
+	}
+	return nil, err
+}
+
+// items binds the SELECT list; * takes the columns of FROM.
+func (b *binder) items(q *sql.Select, s *scope) ([]item, error) {
+	var out []item
+	for _, it := range q.Items {
+		if star, ok := it.X.(*sql.Star); ok {
+			list, err := b.star(s, star)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, list...)
+			continue
+		}
+		x, err := b.expr(s, it.X)
+		if err != nil {
+			return nil, err
+		}
+		o := item{x: x, ast: it.X, name: b.itemName(s, it, len(out)), alias: it.Alias != nil}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// itemName is the alias, the name of a plain column, or EXPR$n as Flink names it.
+func (b *binder) itemName(s *scope, it sql.SelectItem, n int) string {
+	if it.Alias != nil {
+		return it.Alias.Text
+	}
+	switch e := it.X.(type) {
+	case *sql.Ident:
+		return e.Path.Last()
+	case *sql.FieldAccess:
+		return e.Name.Text
+	}
+	return "EXPR$" + strconv.Itoa(n)
+}
+
+func (b *binder) star(s *scope, e *sql.Star) ([]item, error) {
+	var out []item
+	table := ""
+	if len(e.Qualifier) > 0 {
+		table = e.Qualifier.Last()
+		if !s.hasTable(table) {
+			return nil, diag.New(diag.Semantic, e.Pos, "%s.* names no table of the FROM clause", e.Qualifier.Plain())
+		}
+	}
+	if len(s.cols) == 0 {
+		return nil, diag.New(diag.Semantic, e.Pos, "SELECT * needs a FROM clause")
+	}
+	for i, c := range s.cols {
+		if table != "" && c.table != table {
+			continue
+		}
+		if b.group != nil {
+			x, err := b.expr(s, &sql.Ident{Place: e.Place, Path: sql.Path{{Text: c.field.Name, Pos: e.Pos}}})
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, item{x: x, name: c.field.Name})
+			continue
+		}
+		out = append(out, item{x: s.columnAt(i), name: c.field.Name})
+	}
+	return out, nil
+}

@@ -1,0 +1,104 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/streamsql/streamsql/sql"
+)
+
+// planOf plans one statement over the goldens' kind of tables.
+func planOf(t *testing.T, text string, settings ...string) *Plan {
+	t.Helper()
+	h := newHarness(t)
+	h.standIns()
+	if _, err := h.run("ddl", fuzzTables); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(settings); i += 2 {
+		if _, err := h.conf.Set(settings[i], settings[i+1], posNone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, err := sql.ParseScript(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.p.Plan(st[0].Stmt, h.conf, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// stateIDs are the ids of what a checkpoint holds something of.
+func stateIDs(p *Plan) []string {
+	var out []string
+	for _, n := range p.Graph.Nodes {
+		out = append(out, string(n.ID))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A checkpoint must fit the same statement planned again, at another parallelism, and with another filter or projection
+// where no state depends on it; it must not fit when what is in the state changes.
+func TestFingerprint(t *testing.T) {
+	base := "INSERT INTO pk_k SELECT k, COUNT(*) FROM src WHERE v > 1 GROUP BY k"
+	stateless := "INSERT INTO app SELECT k, v FROM src WHERE v > 1"
+	for _, c := range []struct {
+		name, a, b string
+		settings   []string
+		same       bool
+	}{
+		{"again", base, base, nil, true},
+		{"spelling", base, "insert  into pk_k\nselect k, count(*) from src where v > 1 group by k", nil, true},
+		{"parallelism", base, base, []string{keyParallelism, "7"}, true},
+		{"another key", base, "INSERT INTO pk_k SELECT v, COUNT(*) FROM src WHERE v > 1 GROUP BY v", nil, false},
+		{"another aggregate", base, "INSERT INTO pk_k SELECT k, SUM(v) FROM src WHERE v > 1 GROUP BY k", nil, false},
+		{"another filter below state", base, "INSERT INTO pk_k SELECT k, COUNT(*) FROM src WHERE v > 2 GROUP BY k", nil, false},
+		{"a filter above state", base, "INSERT INTO pk_k SELECT k, COUNT(*) FROM src WHERE v > 1 GROUP BY k HAVING COUNT(*) > 3", nil, true},
+		{"another sink", base, "INSERT INTO pr SELECT k, COUNT(*) FROM src WHERE v > 1 GROUP BY k", nil, false},
+		{"no state, another filter", stateless, "INSERT INTO app SELECT k + 1, v FROM src WHERE v > 2 AND k < 1", nil, true},
+		{"no state, another source", stateless, "INSERT INTO app SELECT id, v FROM done", nil, false},
+	} {
+		if c.name == "no state, another source" {
+			c.b = "INSERT INTO app SELECT v, v FROM done"
+		}
+		a, b := planOf(t, c.a), planOf(t, c.b, c.settings...)
+		if got := a.Graph.Fingerprint == b.Graph.Fingerprint; got != c.same {
+			t.Errorf("%s: same fingerprint is %v, want %v\n%v\n%v", c.name, got, c.same, stateIDs(a), stateIDs(b))
+		}
+	}
+}
+
+// The ids of stateful operators do not change when a stateless one appears above or below them.
+func TestOperatorIDs(t *testing.T) {
+	a := stateIDs(planOf(t, "INSERT INTO pr SELECT k, COUNT(*) FROM src GROUP BY k"))
+	b := stateIDs(planOf(t, "INSERT INTO pr SELECT k + 1, COUNT(*) FROM src WHERE v > 1 GROUP BY k HAVING COUNT(*) > 1", keyParallelism, "1"))
+	for _, id := range []string{"sink[pr]", "sink[pr]/aggregate", "source[src]"} {
+		if !slices.Contains(a, id) || !slices.Contains(b, id) {
+			t.Errorf("%s is missing in %v or %v", id, a, b)
+		}
+	}
+}
+
+// One plan does not change with another statement of the session: what SET does later is not seen by it.
+func TestPlanKeepsSettings(t *testing.T) {
+	h := newHarness(t)
+	st, err := sql.ParseScript("SELECT 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.p.Plan(st[0].Stmt, h.conf, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.Explain()
+	if _, err := h.conf.Set(keyInterval, "0", posNone); err != nil {
+		t.Fatal(err)
+	}
+	if p.Explain() != before {
+		t.Error("the plan changed")
+	}
+}
