@@ -130,10 +130,7 @@ func (b *Backend) Table(op OperatorID, o TableOptions) (Table, error) {
 	}
 	t, err := b.restoreTable(op, o)
 	if err != nil {
-		if t != nil {
-			t.close()
-		}
-		return nil, err
+		return nil, err // Close releases what it holds
 	}
 	return t, nil
 }

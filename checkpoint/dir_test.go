@@ -503,6 +503,54 @@ func TestRecoverOrder(t *testing.T) {
 	}
 }
 
+func TestDamagedWithoutCommittables(t *testing.T) {
+	// Goal: a confirmed checkpoint of a job that commits nothing (upsert sinks) is replaced by the one before when a file
+	// is damaged, and its id stays used.
+	mem := vfs.NewCrashableMem()
+	owner, s := openStore(t, mem)
+	var last *Checkpoint
+	for id := ID(1); id <= 3; id++ {
+		last = testCheckpoint(t, owner, id)
+		last.Pending = nil
+		if id == 1 {
+			last.Pending = []Committable{{Sink: "s", Checkpoint: 1, Payload: []byte{1}}}
+		}
+		if err := s.Publish(bg, last); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Confirm(bg, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round, want := range []ID{2, 1} {
+		for _, f := range last.Subtasks[0].Files {
+			if strings.HasSuffix(f.Path, ".sst") {
+				overwrite(t, mem, "/job/"+f.Path, []byte("x"))
+			}
+		}
+		owner.Close()
+		owner, s = openStore(t, mem)
+		f := &fakeCommitter{out: map[ID]Outcome{1: OutcomeCommitted}}
+		c, err := Recover(bg, s, map[SinkID]Committer{"s": f}, RecoverOptions{})
+		if err != nil || c.ID != want {
+			t.Fatalf("round %d: %v %v", round, c, err)
+		}
+		if s.NextID() != 4 {
+			t.Fatalf("next id %d", s.NextID())
+		}
+		last = c
+	}
+	// Behind checkpoint 1 there is nothing.
+	for _, f := range last.Subtasks[0].Files {
+		overwrite(t, mem, "/job/"+f.Path, nil)
+	}
+	owner.Close()
+	_, s = openStore(t, mem)
+	if _, err := Recover(bg, s, map[SinkID]Committer{"s": &fakeCommitter{}}, RecoverOptions{}); diag.CodeOf(err) != diag.Lost {
+		t.Fatalf("nothing left: %v", err)
+	}
+}
+
 func TestOwner(t *testing.T) {
 	dir := t.TempDir()
 	a, err := OwnDir(dir + "/job")

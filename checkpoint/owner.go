@@ -54,7 +54,12 @@ func Own(fs vfs.FS, dir string) (*Owner, error) {
 		return nil, e
 	}
 	o := &Owner{fs: fs, dir: dir, lock: lock}
-	if err := o.takeFence(); err != nil {
+	err = o.takeFence()
+	if err == nil {
+		// Working files of an earlier process are worthless, also those of tasks that this one does not have.
+		err = fs.RemoveAll(fs.PathJoin(dir, localName))
+	}
+	if err != nil {
 		lock.Close()
 		return nil, err
 	}

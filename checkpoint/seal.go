@@ -125,11 +125,19 @@ func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error
 			return nil, t.err
 		}
 		t.refsOut = false
+		// Tables that are not probed now hold memory too; between batches they can give it up.
+		if b.budget.over() > 0 {
+			if err := t.begin(); err != nil {
+				set.close()
+				return nil, err
+			}
+		}
 		if len(t.dirty) == 0 {
 			continue
 		}
 		st, err := t.copyDirty(b.seq)
 		if err != nil {
+			set.close()
 			return nil, err
 		}
 		set.tables = append(set.tables, st)

@@ -37,8 +37,8 @@ func (t *table) begin() error {
 			return err
 		}
 	}
-	if over := t.b.budget.over(); over > 0 {
-		if err := t.shrink(over + t.b.budget.limit/16); err != nil {
+	if t.b.budget.over() > 0 {
+		if err := t.shrink(); err != nil {
 			t.err = err
 			return err
 		}
@@ -166,14 +166,13 @@ func (t *table) evictRow(loc uint32) bool {
 	return true
 }
 
-// shrink frees about need bytes of this table, as far as it has them: cold rows first, changed rows by writing them
-// early.
-func (t *table) shrink(need int64) error {
-	floor := int64(2 * firstChunk)
-	if t.a.bytes <= floor {
+// shrink frees this table's share of what is over the budget and a little more: cold rows first, changed rows by writing
+// them early.
+func (t *table) shrink() error {
+	need := t.share()
+	if need == 0 {
 		return nil
 	}
-	need = min(need, t.a.bytes-floor)
 	target := t.a.bytes - need
 	if t.dirtyBytes*2 < t.a.live {
 		t.evict(target, false)
@@ -187,6 +186,11 @@ func (t *table) shrink(need int64) error {
 			return err
 		}
 		t.dropTombs()
+		// Writing a seal gives its copies back, which may have been all that was over.
+		if need = t.share(); need == 0 {
+			return nil
+		}
+		target = t.a.bytes - need
 	}
 	t.evict(target, false)
 	if t.a.bytes > target {
@@ -194,6 +198,17 @@ func (t *table) shrink(need int64) error {
 	}
 	t.x.shrink()
 	return nil
+}
+
+// share is what this table should free: its part of the overrun, by size, down to a floor.
+func (t *table) share() int64 {
+	over := t.b.budget.over()
+	floor := int64(2 * firstChunk)
+	if over == 0 || t.a.bytes <= floor {
+		return 0
+	}
+	part := float64(t.a.bytes) / float64(max(t.b.budget.Used(), 1))
+	return min(int64(float64(over+t.b.budget.limit/16)*min(part, 1)), t.a.bytes-floor)
 }
 
 // evict goes round the chunks once (the clock hand) until the arena is down to target. A chunk is rewritten when enough

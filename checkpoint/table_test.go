@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/sql/diag"
 )
+
+var tableSeeds = flag.Int("table.seeds", 6, "seeds per case of TestTableAgainstMap")
 
 func testOwner(t testing.TB) *Owner {
 	t.Helper()
@@ -327,9 +330,9 @@ func (f *tableFuzz) step() {
 // TestTableAgainstMap compares a table with a Go map over random batches, single-key calls, scans, seals, given-up
 // seals, crashes and restores: all in memory, with most rows spilled, and with TTL.
 func TestTableAgainstMap(t *testing.T) {
-	seeds := 6
+	seeds := *tableSeeds
 	if testing.Short() {
-		seeds = 3
+		seeds = min(seeds, 3)
 	}
 	for _, c := range []struct {
 		name         string
