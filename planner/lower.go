@@ -232,30 +232,28 @@ func (l *lowering) source(s *Scan) *exec.SourceNode {
 		read = []int{firstStored(info.Table)}
 	}
 	slices.Sort(read)
-	at := make([]int, len(info.Fields))
-	for i, c := range read {
-		at[c] = i
-	}
 	n := &exec.SourceNode{Connector: info.Connector, Spec: connectors.SourceSpec{Table: info.Table, Columns: read,
 		Schema: selectColumns(info.Table.Schema(), read), Session: l.b.session, Embedded: l.o.Embedded}}
-	if computed || !slices.Equal(read, s.Cols) {
-		for _, c := range s.Cols {
-			e := info.Computed[c]
-			if e == nil {
-				n.Rows = append(n.Rows, &expr.Column{Index: at[c], Name: info.Fields[c].Name, T: info.Fields[c].Type})
-				continue
-			}
-			n.Rows = append(n.Rows, expr.Remap(e, at))
+	stored := make([]expr.Expr, len(info.Fields)) // a column of the table, over what the connector reads
+	for i, c := range read {
+		stored[c] = &expr.Column{Index: i, Name: info.Fields[c].Name, T: info.Fields[c].Type}
+		if t, other := info.Supplied[c]; other {
+			computed = true
+			n.Spec.Schema.Columns[i].Type = t
+			stored[c], _ = expr.NewCast(&expr.Column{Index: i, Name: info.Fields[c].Name, T: t}, info.Fields[c].Type, false) // suppliedTypes checked it
 		}
 	}
-	if s.Pushed != nil {
-		ok := true
-		for _, c := range expr.ColumnsOf(s.Pushed) {
-			ok = ok && slices.Contains(read, c)
+	if computed || !slices.Equal(read, s.Cols) {
+		for _, c := range s.Cols {
+			e := stored[c]
+			if info.Computed[c] != nil {
+				e = substitute(info.Computed[c], stored)
+			}
+			n.Rows = append(n.Rows, e)
 		}
-		if ok {
-			n.Spec.Filter = expr.Remap(s.Pushed, at)
-		}
+	}
+	if s.Pushed != nil && !slices.ContainsFunc(expr.ColumnsOf(s.Pushed), func(c int) bool { return !slices.Contains(read, c) }) {
+		n.Spec.Filter = substitute(s.Pushed, stored)
 	}
 	if info.Rowtime >= 0 {
 		n.Watermark = l.watermark(s)

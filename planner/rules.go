@@ -323,7 +323,7 @@ func pushable(s *Scan, x expr.Expr) bool {
 	}
 	for _, c := range cols {
 		i := s.Cols[c]
-		if s.Info.Computed[i] != nil {
+		if _, cast := s.Info.Supplied[i]; cast || s.Info.Computed[i] != nil {
 			return false
 		}
 		key := slices.Contains(s.Info.Table.PrimaryKey, s.Info.Fields[i].Name)

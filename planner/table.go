@@ -15,8 +15,10 @@ import (
 type tableInfo struct {
 	Table     *catalog.Table
 	Connector *connectors.Connector
-	Fields    []Field     // of Table.Columns
-	Computed  []expr.Expr // per column: over the physical and metadata columns by position; nil for those themselves
+	Fields    []Field // of Table.Columns
+	// Supplied are the metadata columns that the connector has in another type than declared; they are cast when read.
+	Supplied map[int]types.Type
+	Computed []expr.Expr // per column: over the physical and metadata columns by position; nil for those themselves
 	// Rowtime is the position of the watermark column, -1 = none; Watermark is over Fields.
 	Rowtime   int
 	Watermark expr.Expr
@@ -188,11 +190,35 @@ func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session exp
 		return nil, fail(diag.New(diag.Unsupported, pos, "table %s is a changelog and cannot be read in batch mode", t.Name).
 			WithHint("SET '%s' = 'streaming'", keyRuntimeMode))
 	}
+	if info.Supplied, err = suppliedTypes(t, c); err != nil {
+		return nil, fail(err)
+	}
 	if err := checkWatermarkOptions(t, info); err != nil {
 		return nil, fail(err)
 	}
 	info.Key, info.ID = scanKey(t), t.Name
 	return info, nil
+}
+
+// suppliedTypes finds the metadata columns whose declared type is not the connector's.
+func suppliedTypes(t *catalog.Table, c *connectors.Connector) (map[int]types.Type, error) {
+	out := map[int]types.Type{}
+	for i, col := range t.Columns {
+		if col.Kind != catalog.Metadata {
+			continue
+		}
+		for _, m := range c.Metadata {
+			if m.Key != col.Key || m.Type.SameIgnoringNull(col.Type) {
+				continue
+			}
+			if _, err := expr.NewCast(&expr.Column{Name: col.Key, T: m.Type}, col.Type, false); err != nil {
+				return nil, diag.New(diag.Semantic, diag.Pos{}, "column %s cannot take the metadata '%s'", col.Name, col.Key).Wrap(err).
+					WithHint("declare %s as %s METADATA", col.Name, m.Type.WithNull(true))
+			}
+			out[i] = m.Type
+		}
+	}
+	return out, nil
 }
 
 // checkWatermarkOptions checks the options by which a table changes how its watermark is made.
