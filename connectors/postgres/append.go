@@ -69,7 +69,7 @@ func (w *preparedWriter) send(ctx context.Context) error {
 
 // PreCommit implements connectors.Writer. A checkpoint without rows has no transaction and no committable.
 func (w *preparedWriter) PreCommit(ctx context.Context, id checkpoint.ID) ([]checkpoint.Committable, error) {
-	if err := checkpoint.Failpoint("precommit.before"); err != nil {
+	if err := checkpoint.Failpoint("postgres.precommit.before"); err != nil {
 		return nil, err
 	}
 	if err := w.send(ctx); err != nil {
@@ -90,7 +90,7 @@ func (w *preparedWriter) PreCommit(ctx context.Context, id checkpoint.ID) ([]che
 	}
 	c := committable{Protocol: prepared, GID: gid, Rows: w.sent}
 	w.tx, w.sent = nil, 0
-	return w.committables(id, &c), checkpoint.Failpoint("precommit.after")
+	return w.committables(id, &c), checkpoint.Failpoint("postgres.precommit.after")
 }
 
 func (w *writerBase) committables(id checkpoint.ID, c *committable) []checkpoint.Committable {
@@ -119,7 +119,7 @@ func (w *walWriter) Write(_ context.Context, b *batch.Batch) error {
 
 // PreCommit implements connectors.Writer.
 func (w *walWriter) PreCommit(_ context.Context, id checkpoint.ID) ([]checkpoint.Committable, error) {
-	if err := checkpoint.Failpoint("precommit.before"); err != nil {
+	if err := checkpoint.Failpoint("postgres.precommit.before"); err != nil {
 		return nil, err
 	}
 	if w.rows == 0 {
@@ -128,7 +128,7 @@ func (w *walWriter) PreCommit(_ context.Context, id checkpoint.ID) ([]checkpoint
 	c := committable{Protocol: writeAhead, Rows: int64(w.rows), Columns: w.columns, data: w.buf}
 	out := w.committables(id, &c)
 	w.clear()
-	return out, checkpoint.Failpoint("precommit.after")
+	return out, checkpoint.Failpoint("postgres.precommit.after")
 }
 
 // appendWriter sends rows at once, each buffer a transaction of its own.
@@ -160,11 +160,11 @@ func (w *appendWriter) send(ctx context.Context) error {
 
 // PreCommit implements connectors.Writer.
 func (w *appendWriter) PreCommit(ctx context.Context, _ checkpoint.ID) ([]checkpoint.Committable, error) {
-	if err := checkpoint.Failpoint("precommit.before"); err != nil {
+	if err := checkpoint.Failpoint("postgres.precommit.before"); err != nil {
 		return nil, err
 	}
 	if err := w.send(ctx); err != nil {
 		return nil, err
 	}
-	return nil, checkpoint.Failpoint("precommit.after")
+	return nil, checkpoint.Failpoint("postgres.precommit.after")
 }

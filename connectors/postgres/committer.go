@@ -94,7 +94,7 @@ func decodeAll(cs []checkpoint.Committable) (list []*committable, keep map[strin
 
 // Commit implements checkpoint.Committer.
 func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) error {
-	if err := checkpoint.Failpoint("commit.before"); err != nil {
+	if err := checkpoint.Failpoint("postgres.commit.before"); err != nil {
 		return err
 	}
 	conn, err := c.session(ctx)
@@ -118,11 +118,11 @@ func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) err
 		if err != nil {
 			return c.done(err)
 		}
-		if err := checkpoint.Failpoint("commit.during"); err != nil {
+		if err := checkpoint.Failpoint("postgres.commit.during"); err != nil {
 			return err
 		}
 	}
-	return checkpoint.Failpoint("commit.after")
+	return checkpoint.Failpoint("postgres.commit.after")
 }
 
 func (c *committer) commitPrepared(ctx context.Context, conn *pgx.Conn, t *target, cm checkpoint.Committable, p *committable) error {

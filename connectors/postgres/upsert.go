@@ -223,11 +223,11 @@ func (w *upsertWriter) upsertStatement(keys []string) string {
 
 // PreCommit implements connectors.Writer.
 func (w *upsertWriter) PreCommit(ctx context.Context, _ checkpoint.ID) ([]checkpoint.Committable, error) {
-	if err := checkpoint.Failpoint("precommit.before"); err != nil {
+	if err := checkpoint.Failpoint("postgres.precommit.before"); err != nil {
 		return nil, err
 	}
 	if err := w.flush(ctx); err != nil {
 		return nil, err
 	}
-	return nil, checkpoint.Failpoint("precommit.after")
+	return nil, checkpoint.Failpoint("postgres.precommit.after")
 }
