@@ -45,6 +45,8 @@ func TestJSONDecode(t *testing.T) {
 		{"python style", ab, "", `{"a": 1, "b": "x"}`, "+I(1, x)"},
 		{"other order", ab, "", `{"b":"x","a":1}`, "+I(1, x)"},
 		{"case sensitive", ab, "", `{"A":1,"b":"x"}`, "+I(NULL, x)"},
+		{"left out members", cols("a", i32, "b", i32, "c", i32, "d", i32, "e", i32), "", `[{"a":1,"d":4 ,"e" :5},{"e": 5},{"b":2,"c":3},{"d":1,"a":2}]`,
+			"+I(1, NULL, NULL, 4, 5) +I(NULL, NULL, NULL, NULL, 5) +I(NULL, 2, 3, NULL, NULL) +I(2, NULL, NULL, 1, NULL)"},
 		{"escaped name", ab, "", `{"\u0061":1}`, "+I(1, NULL)"},
 		{"duplicate", ab, "", `{"a":1,"a":2,"b":"x","b":"y","b":null}`, "+I(2, NULL)"},
 		{"duplicate null first", ab, "", `{"a":null,"b":"y","a":3}`, "+I(3, y)"},

@@ -259,6 +259,15 @@ func (r *reader) key(p int, o *object, next *int) (int, *slot) {
 // keySlow looks the name up and lets the plan learn: names nobody needs get a place too, so that they cost one
 // comparison from then on, and after many misses the order of a whole object is adopted.
 func (r *reader) keySlow(p int, o *object, next *int) (int, *slot) {
+	if o.learned == nil {
+		// Writers leave NULL members out, so the key is often one of the following.
+		for i := *next + 1; i < len(o.slots) && i <= *next+lookAhead; i++ {
+			if k := o.slots[i].key; len(r.b)-p > len(k) && string(r.b[p:p+len(k)]) == k {
+				*next = i + 1
+				return skipSpace(r.b, p+len(k)), o.slots[i]
+			}
+		}
+	}
 	from := p
 	if p = skipKey(r.b, p); p < 0 {
 		return -1, nil

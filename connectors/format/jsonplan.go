@@ -35,6 +35,7 @@ const (
 	relearnAfter = 32
 	maxRelearns  = 16
 	maxSlots     = 512
+	lookAhead    = 3 // slots tried behind the expected one before a lookup by name
 )
 
 // field is a wanted member of an object.
