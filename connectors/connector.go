@@ -167,6 +167,9 @@ type SinkSpec struct {
 	Schema   *types.Schema // of the rows to write: the table's persisted columns in declared order
 	Mode     SinkMode
 	InputKey []int // upsert key of the input, nil when unknown
+	// Rowtime is 1 + the position in Schema of the rows' event time (table.exec.sink.rowtime-inserter), 0 when there is
+	// none: the timestamp of external records that have one.
+	Rowtime  int
 	Parallel int
 	Job      JobInfo
 	Session  expr.Session

@@ -71,7 +71,11 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return expr.NewCast(x, e.Type, e.Try)
+		r, err := expr.NewCast(x, e.Type, e.Try)
+		if c, same := r.(*expr.Column); same && b.group == nil && s.cols[c.Index].field.Time != NoTime {
+			r = &expr.Cast{X: c, T: c.T} // a cast takes the time attribute away, also one to the same type
+		}
+		return r, err
 	case *sql.Unary:
 		x, err := b.expr(s, e.X)
 		if err != nil {

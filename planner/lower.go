@@ -296,8 +296,12 @@ func (l *lowering) watermark(s *Scan) *exec.WatermarkSpec {
 
 func (l *lowering) sink(s *Sink, p *phys) *exec.SinkNode {
 	t := s.Target
+	rowtime := 0
+	if !t.Collect && l.b.conf.Enum(keyRowtimeInserter) != "DISABLED" {
+		rowtime = 1 + slices.IndexFunc(p.in[0].fields, func(f Field) bool { return f.Time == Rowtime })
+	}
 	return &exec.SinkNode{Connector: t.Connector, Spec: connectors.SinkSpec{
 		ID: checkpoint.SinkID(t.ID), Table: t.Table, Schema: t.Columns, Mode: t.Delivery, InputKey: t.InputKey,
-		Parallel: p.par, Session: l.b.session, Embedded: l.o.Embedded,
+		Rowtime: rowtime, Parallel: p.par, Session: l.b.session, Embedded: l.o.Embedded,
 	}}
 }

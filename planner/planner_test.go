@@ -47,6 +47,8 @@ func TestPlanner(t *testing.T) {
 
 var posNone diag.Pos
 
+var pathOf = sql.PathOf
+
 type harness struct {
 	t    *testing.T
 	p    *Planner
@@ -222,6 +224,9 @@ func graphText(plan *Plan) string {
 			if w := n.Source.Watermark; w != nil {
 				fmt.Fprintf(&sb, " watermark %s on %d every %d ms, idle after %d ms", w.Expr, w.Column, w.Interval, w.IdleAfter)
 			}
+		}
+		if n.Sink != nil && n.Sink.Spec.Rowtime > 0 {
+			fmt.Fprintf(&sb, " rowtime %s", n.Sink.Spec.Schema.Columns[n.Sink.Spec.Rowtime-1].Name)
 		}
 		sb.WriteString("\n")
 	}

@@ -3,13 +3,17 @@ package planner
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/connectors/datagen"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/batch"
@@ -54,6 +58,90 @@ func TestRunBatchMode(t *testing.T) {
 	got := runQuery(t, "SELECT SUM(v) FROM (VALUES (1), (2), (3)) AS t(v)", conf)
 	if got != "+I(6)" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestRunStatementSet runs a statement set over a table with event time, at parallelism 2: one scan feeds a filter, a
+// keyed aggregation and a window. The table numbers its rows 0 to 999, one a second.
+func TestRunStatementSet(t *testing.T) {
+	h := newHarness(t)
+	sinks := map[string]*collector{}
+	h.p.conns = append(h.p.conns, datagen.Connector(), connectors.Connector{Name: "capture",
+		SinkModes: func(t *catalog.Table) ([]connectors.SinkMode, error) {
+			if len(t.PrimaryKey) > 0 {
+				return []connectors.SinkMode{{Delivery: connectors.IdempotentUpsert, Changelog: types.Upsert, Key: t.PrimaryKey}}, nil
+			}
+			return []connectors.SinkMode{{Delivery: connectors.AtLeastOnce, Changelog: types.AppendOnly}}, nil
+		},
+		NewSink: func(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
+			return sinks[spec.Table.Name], nil
+		}})
+	for _, n := range []string{"big", "counts", "windows"} {
+		sinks[n] = &collector{keep: true}
+	}
+	h.p.conns = slices.DeleteFunc(h.p.conns, func(c connectors.Connector) bool { return c.Name == "datagen" && c.Options == nil })
+	if out, err := h.run("ddl", `
+		CREATE TABLE gen (id BIGINT, ts AS CAST(TIMESTAMP '2024-01-01 00:00:00' + id * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts)
+		WITH ('connector' = 'datagen', 'fields.id.kind' = 'sequence', 'fields.id.start' = '0', 'fields.id.end' = '999', 'rows-per-second' = '1000000');
+		CREATE TABLE big (id BIGINT) WITH ('connector' = 'capture');
+		CREATE TABLE counts (k BIGINT, n BIGINT, s BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = 'capture');
+		CREATE TABLE windows (ws TIMESTAMP(3), n BIGINT, s BIGINT) WITH ('connector' = 'capture');`); err != nil || out != "" {
+		t.Fatal(out, err)
+	}
+	st, err := sql.ParseScript(`EXECUTE STATEMENT SET BEGIN
+		INSERT INTO big SELECT id FROM gen WHERE id >= 990;
+		INSERT INTO counts SELECT id % 7, COUNT(*), SUM(id) FROM (SELECT id, CAST(ts AS TIMESTAMP(3)) AS t FROM gen) WHERE t >= TIMESTAMP '2024-01-01 00:00:00' GROUP BY id % 7;
+		INSERT INTO windows SELECT CAST(window_start AS TIMESTAMP(3)), COUNT(*), SUM(id) FROM TABLE(TUMBLE(TABLE gen, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
+		END`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := h.p.Plan(st[0].Stmt, h.conf, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !plan.Bounded {
+		t.Error("the plan is not bounded")
+	}
+	job, err := exec.NewJob(plan.Graph, exec.JobOptions{Name: plan.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(sinks["big"].rows)
+	if got, want := strings.Join(sinks["big"].rows, " "), "+I(990) +I(991) +I(992) +I(993) +I(994) +I(995) +I(996) +I(997) +I(998) +I(999)"; got != want {
+		t.Errorf("big: %s", got)
+	}
+	final := map[int64][2]int64{}
+	for _, d := range sinks["counts"].data {
+		final[d[0].I64] = [2]int64{d[1].I64, d[2].I64}
+	}
+	want := map[int64][2]int64{}
+	for i := range int64(1000) {
+		want[i%7] = [2]int64{want[i%7][0] + 1, want[i%7][1] + i}
+	}
+	if !maps.Equal(final, want) {
+		t.Errorf("counts: %v, want %v", final, want)
+	}
+	start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	final, want = map[int64][2]int64{}, map[int64][2]int64{}
+	for i, d := range sinks["windows"].data {
+		if !strings.HasPrefix(sinks["windows"].rows[i], "+I") {
+			t.Errorf("windows: %s", sinks["windows"].rows[i])
+		}
+		w := (d[0].I64 - start.UnixMicro()) / 60e6
+		if _, twice := final[w]; twice {
+			t.Errorf("window %d came twice", w)
+		}
+		final[w] = [2]int64{d[1].I64, d[2].I64}
+	}
+	for i := range int64(1000) {
+		want[i/60] = [2]int64{want[i/60][0] + 1, want[i/60][1] + i}
+	}
+	if !maps.Equal(final, want) {
+		t.Errorf("windows: %v, want %v", final, want)
 	}
 }
 
