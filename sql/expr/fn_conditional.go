@@ -1,10 +1,15 @@
 package expr
 
-import "github.com/streamsql/streamsql/sql/types"
+import (
+	"slices"
+
+	"github.com/streamsql/streamsql/sql/types"
+)
 
 // builtins are the tables of built-in functions.
 func builtins() []*Func {
-	return conditionalFuncs()
+	return slices.Concat(conditionalFuncs(), mathFuncs(), roundFuncs(), stringFuncs(), substringFuncs(), regexpFuncs(),
+		urlFuncs(), printfFuncs(), hashFuncs(), miscFuncs())
 }
 
 // conditionalFuncs evaluate only the arguments they need; they bind to CASE and COALESCE.
