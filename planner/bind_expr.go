@@ -7,6 +7,7 @@ import (
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // binder resolves names and types of one statement.
@@ -115,7 +116,7 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return expr.NewItem(x, i)
+		return elementOf(x, i)
 	case *sql.FieldAccess:
 		x, err := b.expr(s, e.X)
 		if err != nil {
@@ -139,6 +140,22 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		return expr.NewRow(nil, list)
 	}
 	return nil, refuseExpr(e)
+}
+
+// elementOf is x[i]; of a ROW it is the field of that name, or the i-th one.
+func elementOf(x, i expr.Expr) (expr.Expr, error) {
+	l, constant := i.(*expr.Literal)
+	if x.Type().Kind != types.Row || !constant || l.Value.IsNull {
+		return expr.NewItem(x, i)
+	}
+	fields := x.Type().Fields
+	switch {
+	case l.T.IsString():
+		return expr.NewField(x, l.Value.Str)
+	case l.T.IsInteger() && l.Value.I64 >= 1 && l.Value.I64 <= int64(len(fields)):
+		return expr.NewField(x, fields[l.Value.I64-1].Name)
+	}
+	return nil, diag.New(diag.Semantic, diag.Pos{}, "row %s has no field %s", x, l).WithHint("its fields are 1 to %d", len(fields))
 }
 
 // refuseExpr names the expressions of Flink SQL that streamsql does not have.

@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 		{"count of count", "SELECT n, COUNT(*) FROM (SELECT k, COUNT(*) AS n FROM " + data + " GROUP BY k) GROUP BY n ORDER BY n", "+I(1, 2) +I(2, 1)"},
 		{"no columns", "SELECT COUNT(*) AS n FROM (SELECT DISTINCT k FROM " + data + ") ORDER BY n", "+I(3)"},
 		{"filter above", "SELECT n FROM (SELECT k, COUNT(*) AS n FROM " + data + " GROUP BY k) WHERE k + n > 2 ORDER BY n DESC", "+I(2) +I(1) +I(1)"},
-		{"nested", "SELECT r.a, arr[2] FROM (VALUES (CAST(ROW(1, 'x') AS ROW<a INT, b STRING>), ARRAY['p', 'q'])) AS t(r, arr)", "+I(1, q)"},
+		{"nested", "SELECT r.a, r['b'], r[1], arr[2] FROM (VALUES (CAST(ROW(1, 'x') AS ROW<a INT, b STRING>), ARRAY['p', 'q'])) AS t(r, arr)", "+I(1, x, 1, q)"},
 		{"never", "SELECT v FROM " + data + " WHERE FALSE", ""},
 		{"with", "WITH a AS (SELECT k, v FROM " + data + "), b (x) AS (SELECT v FROM a WHERE k = 1) SELECT SUM(x) AS s FROM b ORDER BY s", "+I(40)"},
 	} {
