@@ -120,6 +120,11 @@ type Store interface {
 	Latest(ctx context.Context) (c *Checkpoint, confirmed bool, err error)
 	// List are the retained usable checkpoints, newest first.
 	List(ctx context.Context) ([]*Checkpoint, error)
+	// Lineages are the lineages that may have left output open outside, oldest first; Begin notes one durably before
+	// its first writer opens, End forgets those that have nothing open any more.
+	Lineages(ctx context.Context) ([]string, error)
+	Begin(ctx context.Context, lineage string) error
+	End(ctx context.Context, lineages ...string) error
 	// NextID is the smallest id never used in this lineage.
 	NextID() ID
 }

@@ -380,3 +380,8 @@ func TestSimulationCatchesWrongProtocols(t *testing.T) {
 		})
 	}
 }
+
+// The model has one lineage.
+func (s *simStore) Lineages(context.Context) ([]string, error) { return nil, nil }
+func (s *simStore) Begin(context.Context, string) error        { return nil }
+func (s *simStore) End(context.Context, ...string) error       { return nil }

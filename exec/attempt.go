@@ -74,11 +74,17 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if f.cp != nil && f.cp.Fingerprint != j.g.Fingerprint {
 		return 0, changedError(f.cp)
 	}
+	if err := at.abortEarlier(ctx, f); err != nil {
+		return 0, err
+	}
 	if err := at.openSinks(ctx, base.lineage); err != nil {
 		return 0, err
 	}
 	cp, err := at.restore(ctx, f)
 	if err != nil {
+		return 0, err
+	}
+	if err := j.o.Store.Begin(ctx, base.lineage); err != nil {
 		return 0, err
 	}
 	if cp != nil && cp.Final {
@@ -88,7 +94,11 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 		return 0, err
 	}
 	at.start()
-	return at.coordinate(ctx, cp, base.lineage)
+	mode, err = at.coordinate(ctx, cp, base.lineage)
+	if err == nil && mode == checkpoint.StopDrain {
+		err = j.o.Store.End(ctx, base.lineage)
+	}
+	return mode, err
 }
 
 func (j *Job) panicked(p any) error {
@@ -162,26 +172,42 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 }
 
 // openSinks opens sinks and committers, and asks each sink to refuse what cannot work.
-func (at *attempt) openSinks(ctx context.Context, lineage string) error {
+func (at *attempt) openSinks(ctx context.Context, lineage string) (err error) {
+	at.sinks, err = at.makeSinks(ctx, lineage)
+	return err
+}
+
+// makeSinks makes the job's sinks for a lineage, with their committers. Those made before an error are returned too.
+func (at *attempt) makeSinks(ctx context.Context, lineage string) (sinks []*openSink, err error) {
 	for _, n := range at.job.g.Nodes {
 		if n.Sink == nil {
 			continue
 		}
 		s := &openSink{id: n.Sink.Spec.ID, node: n, spec: n.Sink.Spec}
 		s.spec.Job, s.spec.Embedded, s.spec.Parallel = at.info(lineage), at.job.o.Embedded, n.Parallelism
-		var err error
 		if s.sink, err = n.Sink.Connector.NewSink(ctx, s.spec); err != nil {
-			return at.nodeError(n, err)
+			return sinks, at.nodeError(n, err)
 		}
-		at.sinks = append(at.sinks, s)
+		sinks = append(sinks, s)
 		if err := s.sink.Preflight(ctx); err != nil {
-			return at.nodeError(n, err)
+			return sinks, at.nodeError(n, err)
 		}
 		if s.committer, err = s.sink.Committer(ctx); err != nil {
-			return at.nodeError(n, err)
+			return sinks, at.nodeError(n, err)
 		}
 	}
-	return nil
+	return sinks, nil
+}
+
+func closeSinks(sinks []*openSink) error {
+	var errs []error
+	for _, s := range sinks {
+		if s.committer != nil {
+			errs = append(errs, s.committer.Close())
+		}
+		errs = append(errs, s.sink.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (at *attempt) nodeError(n *Node, err error) error {

@@ -26,6 +26,7 @@ type found struct {
 	cp        *checkpoint.Checkpoint
 	confirmed bool
 	stale     *checkpoint.Checkpoint
+	earlier   []string // other lineages that may have left output open
 }
 
 // read decides what to restore. It changes nothing outside.
@@ -37,18 +38,30 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string)
 	if err != nil {
 		return f, err
 	}
+	open, err := store.Lineages(ctx)
+	if err != nil {
+		return f, err
+	}
 	if o.lineage == "" {
 		switch {
 		case o.mode == RestoreLatest && latest != nil:
 			o.lineage = latest.Lineage
+		case o.mode == RestoreLatest && len(open) > 0:
+			o.lineage = open[len(open)-1] // a run that died before its first checkpoint is gone on with
 		case fresh != "":
 			o.lineage = fresh
 		default:
 			o.lineage = checkpoint.NewLineage()
 		}
 	}
+	for _, l := range open {
+		if l != o.lineage {
+			f.earlier = append(f.earlier, l)
+		}
+	}
 	if latest != nil && latest.Lineage == o.lineage {
-		return found{cp: latest, confirmed: confirmed}, nil
+		f.cp, f.confirmed = latest, confirmed
+		return f, nil
 	}
 	if latest != nil && !confirmed {
 		f.stale = latest
@@ -156,6 +169,31 @@ func (at *attempt) restore(ctx context.Context, f found) (*checkpoint.Checkpoint
 		return nil, err
 	}
 	return f.cp, checkpoint.Failpoint("restore.aborted")
+}
+
+// abortEarlier aborts what runs of other lineages left open, except what a checkpoint that is still to be committed
+// lists. It runs before this lineage's own sinks open: a sink may refuse to share its target with another lineage.
+func (at *attempt) abortEarlier(ctx context.Context, f found) error {
+	for _, lineage := range f.earlier {
+		var keep []checkpoint.Committable
+		if f.stale != nil {
+			keep = f.stale.Pending
+		}
+		sinks, err := at.makeSinks(ctx, lineage)
+		if err == nil {
+			err = abortSinks(ctx, sinks, keep)
+		}
+		if err := errors.Join(err, closeSinks(sinks)); err != nil {
+			return err
+		}
+		if f.stale != nil && f.stale.Lineage == lineage {
+			continue // its committables are committed later; the next start forgets it
+		}
+		if err := at.job.o.Store.End(ctx, lineage); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // judge classifies what cp lists and decides.
@@ -271,19 +309,8 @@ func (at *attempt) commit(ctx context.Context, pending []checkpoint.Committable)
 
 // abortAll undoes what earlier runs left beside keep, and checks that what a rewind will produce again is gone.
 func (at *attempt) abortAll(ctx context.Context, keep, undone []checkpoint.Committable) error {
-	for _, s := range at.sinks {
-		if s.committer == nil {
-			continue
-		}
-		var mine []checkpoint.Committable
-		for _, c := range keep {
-			if c.Sink == s.id {
-				mine = append(mine, c)
-			}
-		}
-		if err := s.committer.Abort(ctx, mine); err != nil {
-			return fmt.Errorf("sink %s: abort of what the last run left: %w", s.id, err)
-		}
+	if err := abortSinks(ctx, at.sinks, keep); err != nil {
+		return err
 	}
 	if len(undone) == 0 {
 		return nil
@@ -297,6 +324,24 @@ func (at *attempt) abortAll(ctx context.Context, keep, undone []checkpoint.Commi
 			return diag.New(diag.Lost, diag.Pos{}, "output of a checkpoint that was given up is not gone").
 				WithDetail("a transaction of checkpoint %d is %s after it was aborted; producing its rows again could repeat them", undone[0].Checkpoint, o).
 				WithHint("make sure that no other program uses this job's transactions, then start the job again")
+		}
+	}
+	return nil
+}
+
+func abortSinks(ctx context.Context, sinks []*openSink, keep []checkpoint.Committable) error {
+	for _, s := range sinks {
+		if s.committer == nil {
+			continue
+		}
+		var mine []checkpoint.Committable
+		for _, c := range keep {
+			if c.Sink == s.id {
+				mine = append(mine, c)
+			}
+		}
+		if err := s.committer.Abort(ctx, mine); err != nil {
+			return fmt.Errorf("sink %s: abort of what the last run left: %w", s.id, err)
 		}
 	}
 	return nil

@@ -185,7 +185,7 @@ func (f *fixture) check() {
 	if strings.Join(byUser, "\n") != strings.Join(want, "\n") {
 		report("users differ: %d rows, want %d", len(byUser), len(want))
 	}
-	if open := f.k.OpenTransactions(f.t, ""); len(open) > 0 {
+	if open := f.k.OpenTransactions(f.t, "streamsql-"+f.name); len(open) > 0 {
 		report("open transactions: %v", open)
 	}
 	if p := f.pg.PreparedTransactions(f.t, f.db); len(p) > 0 {
