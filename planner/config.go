@@ -164,7 +164,7 @@ func (c *Config) Parallelism() int {
 	if n := c.Int(keyParallelism); n > 0 {
 		return n
 	}
-	return runtime.GOMAXPROCS(0)
+	return min(runtime.GOMAXPROCS(0), maxParallelism)
 }
 
 // Zone is table.local-time-zone; "default" is the zone of the machine.
