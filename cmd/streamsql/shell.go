@@ -27,8 +27,3 @@ func runShell(args []string, out, errs io.Writer) int {
 	fmt.Fprintln(errs, "streamsql: no shell in this build")
 	return exitUsage
 }
-
-func runDemo(args []string, out, errs io.Writer) int {
-	fmt.Fprintln(errs, "streamsql: no demo in this build")
-	return exitUsage
-}
