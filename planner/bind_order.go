@@ -161,7 +161,7 @@ func updating(n Node) bool {
 	case *Scan:
 		return n.Info.Mode != 0
 	case *Aggregate:
-		return !n.windowed()
+		return !n.fuses()
 	case *Sort, *WindowAggregate:
 		return false
 	}

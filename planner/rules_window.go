@@ -45,6 +45,20 @@ func (n *Aggregate) windowed() bool {
 	return start && end
 }
 
+// fuses reports that recogniseWindows will make a WindowAggregate of n.
+func (n *Aggregate) fuses() bool {
+	if !n.windowed() {
+		return false
+	}
+	o := &optimizer{}
+	x, err := o.mergeCalcs(n)
+	if err == nil {
+		x, err = o.recogniseWindows(x)
+	}
+	_, still := x.(*Aggregate)
+	return err == nil && !still
+}
+
 // recogniseWindows turns an Aggregate by window_start and window_end over a TUMBLE into a WindowAggregate, which fires
 // with the watermark and forgets closed windows. A Calc between the two may compute anything from the other columns;
 // conditions on the window columns alone move above the aggregate.
