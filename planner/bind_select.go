@@ -67,8 +67,9 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 // finish puts projection, DISTINCT, ORDER BY and LIMIT on top. hidden are columns only ORDER BY needs.
 func (b *binder) finish(q *sql.Select, n Node, items []item, keys []SortKey, hidden []expr.Expr) (Node, error) {
 	p := &Project{In: n}
+	taken := map[string]bool{}
 	for _, it := range items {
-		p.Exprs, p.Names = append(p.Exprs, it.x), append(p.Names, it.name)
+		p.Exprs, p.Names = append(p.Exprs, it.x), append(p.Names, unique(it.name, taken))
 	}
 	for i, h := range hidden {
 		p.Exprs, p.Names = append(p.Exprs, h), append(p.Names, fmt.Sprintf("$o%d", i))
@@ -87,6 +88,16 @@ func (b *binder) finish(q *sql.Select, n Node, items []item, keys []SortKey, hid
 		top.Exprs, top.Names = append(top.Exprs, col(f, i)), append(top.Names, f[i].Name)
 	}
 	return top, nil
+}
+
+// unique makes a repeated column name differ as Flink does: a, a0, a1.
+func unique(name string, taken map[string]bool) string {
+	out := name
+	for i := 0; taken[out]; i++ {
+		out = name + strconv.Itoa(i)
+	}
+	taken[out] = true
+	return out
 }
 
 func refuseSelect(q *sql.Select) error {

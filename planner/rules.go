@@ -251,7 +251,7 @@ func mergeable(c, in *Calc) bool {
 	nodes := 0
 	sizes := make([]int, len(in.Exprs))
 	for i, e := range in.Exprs {
-		if !expr.IsDeterministic(e) && !isProctime(e) {
+		if volatile(e) {
 			return false
 		}
 		expr.Walk(e, func(expr.Expr) bool { sizes[i]++; return true })
@@ -272,6 +272,19 @@ func mergeable(c, in *Calc) bool {
 		count(c.Cond)
 	}
 	return nodes < maxMergedNodes
+}
+
+// volatile reports a call that gives another result each time, such as RAND. The current time is not one: it is the same
+// for a whole batch.
+func volatile(e expr.Expr) bool {
+	found := false
+	expr.Walk(e, func(x expr.Expr) bool {
+		if c, ok := x.(*expr.Call); ok && c.Bound.Volatile {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 // identity reports a Calc that passes its input through, names included.
