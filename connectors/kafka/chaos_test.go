@@ -1,9 +1,11 @@
 package kafka
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -38,6 +40,8 @@ type manifest struct {
 	pending []checkpoint.Committable
 }
 
+var maxSeed, _ = strconv.ParseInt(cmp.Or(os.Getenv("SEEDS"), "2"), 10, 64)
+var noZombies = os.Getenv("NOZ") != ""
 var errCrash = errors.New("crash")
 
 // step is a place where the process can die.
@@ -51,7 +55,7 @@ func (c *chaos) step() error {
 
 // die makes the process's producers go away without ending anything, or keeps them as a zombie.
 func (c *chaos) die(s *sink, ws []connectors.Writer) {
-	zombie := c.rng.Intn(4) == 0 && c.downtime == 0
+	zombie := c.rng.Intn(4) == 0 && c.downtime == 0 && !noZombies
 	kill := func() {
 		for _, g := range s.owner.all() {
 			for _, sl := range g.slots {
@@ -265,7 +269,7 @@ func prefixOfChaos(c *chaos) string {
 func TestChaos(t *testing.T) {
 	for _, tv := range []int8{1, 2} {
 		for _, scope := range []string{"job", "subtask"} {
-			for seed := int64(1); seed <= 2; seed++ {
+			for seed := int64(1); seed <= maxSeed; seed++ {
 				name := "tv" + strconv.Itoa(int(tv)) + "-" + scope + "-" + strconv.FormatInt(seed, 10)
 				t.Run(name, func(t *testing.T) {
 					runChaos(t, fake(t, tv), seed, 1500, 2, 0, "sink.transaction-scope", scope, "sink.transactional-id-prefix", name)
@@ -289,10 +293,13 @@ func TestChaosKafka(t *testing.T) {
 		t.Skip("skipping in short mode: needs a Kafka broker")
 	}
 	for _, scope := range []string{"job", "subtask"} {
-		t.Run(scope, func(t *testing.T) {
-			everywhereKafka(t, func(t *testing.T, e *env) {
-				runChaos(t, e, 11, 600, 2, 0, "sink.transaction-scope", scope, "sink.transactional-id-prefix", "chaos-"+scope)
+		for seed := int64(1); seed <= maxSeed; seed++ {
+			name := scope + "-" + strconv.FormatInt(seed, 10)
+			t.Run(name, func(t *testing.T) {
+				everywhereKafka(t, func(t *testing.T, e *env) {
+					runChaos(t, e, seed, 600, 2, 0, "sink.transaction-scope", scope, "sink.transactional-id-prefix", "chaos-"+name)
+				})
 			})
-		})
+		}
 	}
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -126,7 +127,7 @@ func initProducer(ctx context.Context, cl *kgo.Client, id string, timeoutMs int6
 		req.TransactionTimeoutMillis = int32(timeoutMs)
 		resp, err := req.RequestWith(ctx, cl)
 		if err != nil {
-			return 0, err
+			return 0, explainInit(err, id, timeoutMs)
 		}
 		err = kerr.ErrorForCode(resp.ErrorCode)
 		if err != kerr.ConcurrentTransactions {
@@ -139,14 +140,14 @@ func initProducer(ctx context.Context, cl *kgo.Client, id string, timeoutMs int6
 }
 
 func explainInit(err error, id string, timeoutMs int64) error {
-	switch err {
-	case nil:
-		return nil
-	case kerr.InvalidTransactionTimeout:
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, kerr.InvalidTransactionTimeout):
 		return diag.New(diag.Config, diag.Pos{}, "kafka refuses the transaction timeout of %d ms", timeoutMs).Wrap(err).
 			WithDetail("it is larger than the broker's transaction.max.timeout.ms").
 			WithHint("lower 'properties.transaction.timeout.ms', or raise transaction.max.timeout.ms on the broker (default 900000)")
-	case kerr.TransactionalIDAuthorizationFailed:
+	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
 		return diag.New(diag.External, diag.Pos{}, "kafka does not allow transactional id %s", id).Wrap(err).
 			WithHint("grant WRITE on the prefixed resource TransactionalId %s", prefixOf(id))
 	}

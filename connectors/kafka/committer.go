@@ -32,12 +32,8 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 		if err != nil {
 			return nil, err
 		}
-		adm, err := c.adm.get(t.tv)
-		if err != nil {
-			return nil, err
-		}
 		text, _ := DescribeCommittable(cs[i].Payload, time.Now())
-		o, why, err := classify(ctx, c.s.c, adm, &t)
+		o, why, err := probe(ctx, c.s.c, &t)
 		if err != nil {
 			return nil, c.s.at(diag.New(diag.External, diag.Pos{}, "kafka: the outcome of %s cannot be read", t.String()).Wrap(err))
 		}
@@ -208,7 +204,7 @@ func (c *committer) idsToFence(ctx context.Context, adm *kgo.Client, keep []chec
 		if err != nil {
 			return nil, err
 		}
-		o, why, err := classify(ctx, c.s.c, adm, &t)
+		o, why, err := probe(ctx, c.s.c, &t)
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,8 @@ type layout struct {
 }
 
 // newLayout maps the table's columns to the columns of rows to write, by name: physical and writable metadata columns.
-func newLayout(x *table, schema *types.Schema) (*layout, error) {
+// rowtime is 1 + the column that dates records where no metadata column does, 0 for none.
+func newLayout(x *table, schema *types.Schema, rowtime int) (*layout, error) {
 	l := &layout{topic: -1, headers: -1, headerList: -1, timestamp: -1}
 	find := func(fs []field) ([]int, error) {
 		var out []int
@@ -62,6 +63,9 @@ func newLayout(x *table, schema *types.Schema) (*layout, error) {
 		case "timestamp":
 			l.timestamp = i
 		}
+	}
+	if l.timestamp < 0 {
+		l.timestamp = rowtime - 1
 	}
 	return l, nil
 }

@@ -14,21 +14,11 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 )
 
-// classify tells the outcome of a transaction without changing anything. why explains OutcomeUnknown.
-func classify(ctx context.Context, c *client, adm *kgo.Client, t *txnRef) (o checkpoint.Outcome, why string, err error) {
-	// The coordinator's word is enough for "open"; for every other state it is ambiguous.
-	d, derr := kadm.NewClient(adm).DescribeTransactions(ctx, t.id)
-	if derr == nil {
-		if x, ok := d[t.id]; ok && x.Err == nil && x.State == "Ongoing" && x.ProducerID == t.pid && x.ProducerEpoch == t.epoch {
-			return checkpoint.OutcomeOpen, "", nil
-		}
-	}
-	return probe(ctx, c, t)
-}
-
-// probe reads the witness partition forward from the witness record, uncommitted data and control records included,
+// probe tells the outcome of a transaction without changing anything; why explains OutcomeUnknown. It reads the
+// witness partition forward from the witness record, uncommitted data and control records included,
 // to the first control record of the transaction's producer id: that marker is the outcome, whatever happened to the
-// id since. It needs only READ on the sink topic.
+// id since. It needs only READ on the sink topic. The coordinator is not asked: before KIP-890 part 2 a later transaction
+// of the id runs under the same epoch, so "ongoing" need not mean this one.
 func probe(ctx context.Context, c *client, t *txnRef) (checkpoint.Outcome, string, error) {
 	w := t.witness
 	start := kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{w.topic: {w.partition: kgo.NewOffset().At(w.offset)}})

@@ -47,7 +47,7 @@ func newSink(spec connectors.SinkSpec, upsert bool) (connectors.Sink, error) {
 		return nil, err
 	}
 	s := &sink{spec: spec, x: x, c: c, log: log, slots: int(x.v.Int("sink.transactional-id-slots")), topics: map[string][16]byte{}}
-	if s.layout, err = newLayout(x, spec.Schema); err != nil {
+	if s.layout, err = newLayout(x, spec.Schema, spec.Rowtime); err != nil {
 		return nil, err
 	}
 	if spec.Mode.Delivery == connectors.TwoPhaseCommit {
@@ -201,6 +201,9 @@ func (s *sink) configure(ctx context.Context) (cluster, error) {
 
 func (s *sink) findTopics(ctx context.Context, adm *kadm.Client) error {
 	details, err := adm.ListTopics(ctx, s.x.topics...)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return explainTopic(err, s.spec.Table, s.x.v.String("topic"))
+	}
 	if err != nil {
 		return s.at(diag.New(diag.External, diag.Pos{}, "kafka does not list topics").Wrap(err))
 	}

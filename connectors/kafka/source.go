@@ -110,6 +110,9 @@ func (s *source) topics(ctx context.Context) (kadm.TopicDetails, error) {
 		return nil, err
 	}
 	all, err := adm.ListTopics(ctx, s.x.topics...)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return nil, explainTopic(err, s.spec.Table, s.x.v.String("topic"))
+	}
 	if err != nil {
 		return nil, s.external(err, "kafka does not list topics")
 	}

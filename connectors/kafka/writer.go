@@ -158,8 +158,8 @@ func (w *writer) metadata(r *kgo.Record, b *batch.Batch, row int) error {
 	l := w.s.layout
 	if l.timestamp >= 0 && !b.Cols[l.timestamp].IsNull(row) {
 		v := b.Cols[l.timestamp]
-		if v.Type.Phys() == types.PhysI128 {
-			return diag.New(diag.Internal, diag.Pos{}, "table %s: the timestamp metadata column has a precision above 6", w.s.x.t.Name)
+		if !v.Type.IsTimestamp() || v.Type.Phys() != types.PhysI64 {
+			return diag.New(diag.Internal, diag.Pos{}, "table %s: a record's timestamp cannot be a %s", w.s.x.t.Name, v.Type)
 		}
 		r.Timestamp = time.UnixMicro(v.I64[v.Idx(row)])
 	}
