@@ -188,6 +188,10 @@ func (b *binder) scan(t *catalog.Table, pos diag.Pos) (Node, error) {
 		if info, err = b.p.source(t, pos, b.conf.Batch(), b.session); err != nil {
 			return nil, err
 		}
+		if b.conf.Bool(keyCDCDuplicate) && info.Mode != types.AppendOnly && len(t.PrimaryKey) == 0 {
+			return nil, tableError("source", t, pos, diag.New(diag.Semantic, pos, "'%s' = 'true' needs a primary key", keyCDCDuplicate).
+				WithHint("declare PRIMARY KEY (...) NOT ENFORCED on %s, by which repeated events are recognised", t.Name))
+		}
 		for _, other := range b.tables {
 			if other.Table.Name == t.Name {
 				info.ID = t.Name + "#" + shortHash(key) // the same table under other options

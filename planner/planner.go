@@ -139,7 +139,7 @@ func typedResult(n Node, pos diag.Pos) (Node, error) {
 
 // finish takes bound roots to the graph.
 func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
-	opt := &optimizer{session: b.session}
+	opt := &optimizer{session: b.session, normalized: b.conf.Bool(keyCDCDuplicate)}
 	nameSinks(roots)
 	plan.Bounded = true
 	for i, r := range roots {

@@ -26,6 +26,8 @@ var rules = []rule{
 // optimizer is what rules may use.
 type optimizer struct {
 	session expr.Session
+	// normalized: changelog sources are normalised by key, so they must deliver every row of a key.
+	normalized bool
 }
 
 // run applies all rules; trace, if set, sees the plan after each rule.
@@ -316,7 +318,7 @@ func (o *optimizer) pushIntoScans(n Node) (Node, error) {
 		}
 		var down []expr.Expr
 		for _, x := range expr.Conjuncts(c.Cond) {
-			if pushable(s, x) {
+			if o.pushable(s, x) {
 				down = append(down, expr.Remap(x, s.Cols))
 			}
 		}
@@ -329,7 +331,7 @@ func (o *optimizer) pushIntoScans(n Node) (Node, error) {
 	})
 }
 
-func pushable(s *Scan, x expr.Expr) bool {
+func (o *optimizer) pushable(s *Scan, x expr.Expr) bool {
 	cols := expr.ColumnsOf(x)
 	if !expr.IsDeterministic(x) || len(cols) == 0 || s.Info.Rowtime >= 0 {
 		return false // every row moves the watermark, also one that the query leaves out
@@ -340,7 +342,7 @@ func pushable(s *Scan, x expr.Expr) bool {
 			return false
 		}
 		key := slices.Contains(s.Info.Table.PrimaryKey, s.Info.Fields[i].Name)
-		if s.Info.Mode == types.Upsert && !key {
+		if (s.Info.Mode == types.Upsert || o.normalized && s.Info.Mode != types.AppendOnly) && !key {
 			return false
 		}
 	}
