@@ -64,36 +64,45 @@ func (b *builder) fit(in *phys, t *sinkTarget, m connectors.SinkMode) (choice, b
 	force := b.conf.Enum(keyMaterialize) == "FORCE"
 	switch m.Changelog {
 	case types.AppendOnly:
-		return choice{demand: demand{Update: OnlyAfter}}, !updating && in.settle(demand{Update: OnlyAfter}, false)
+		return choice{demand: demand{Update: OnlyAfter}}, !updating && canGive(in, demand{Update: OnlyAfter})
 	case types.Retract:
-		return choice{demand: full}, in.settle(full, false)
+		return choice{demand: full}, canGive(in, full)
 	}
 	if len(m.Key) == 0 {
 		d := full
-		if len(in.keys) > 0 && in.settle(demand{Update: OnlyAfter}, false) {
+		if len(in.keys) > 0 && canGive(in, demand{Update: OnlyAfter}) {
 			d = demand{Update: OnlyAfter}
 		}
-		return choice{demand: d}, in.settle(d, false)
+		return choice{demand: d}, canGive(in, d)
 	}
 	key := sinkKey(t, m)
 	switch contained, exact := keyFit(in.keys, key); {
 	case force:
-		return choice{demand: full, materialize: true, note: "materialised by the primary key as " + keyMaterialize + " = FORCE asks"}, in.settle(full, false)
+		return choice{demand: full, materialize: true, note: "materialised by the primary key as " + keyMaterialize + " = FORCE asks"}, canGive(in, full)
 	case !updating:
-		return choice{demand: demand{Update: OnlyAfter}, note: "the query only inserts: a later row of a key replaces the earlier one"}, in.settle(demand{Update: OnlyAfter}, false)
+		return choice{demand: demand{Update: OnlyAfter}, note: "the query only inserts: a later row of a key replaces the earlier one"}, canGive(in, demand{Update: OnlyAfter})
 	case contained:
 		// With a smaller key the other columns of the primary key can change: the old row must be deleted.
 		d := demand{Update: OnlyAfter, KeyDeletes: !enforcesNotNull(in)}
-		if exact && in.settle(d, false) {
+		if exact && canGive(in, d) {
 			return choice{demand: d}, true
 		}
-		return choice{demand: full, note: "the query sends the old row before each new one, so a row that leaves the result is deleted"}, in.settle(full, false)
+		return choice{demand: full, note: "the query sends the old row before each new one, so a row that leaves the result is deleted"}, canGive(in, full)
 	case b.conf.Enum(keyMaterialize) == "NONE":
-		return choice{demand: full, note: "the query's key is not contained in the primary key and " + keyMaterialize + " = NONE: rows of one key may overwrite each other in any order"}, in.settle(full, false)
+		return choice{demand: full, note: "the query's key is not contained in the primary key and " + keyMaterialize + " = NONE: rows of one key may overwrite each other in any order"}, canGive(in, full)
 	}
 	note := fmt.Sprintf("the query's rows are identified by %s, not by the primary key (%s): the last row of each primary key is kept in state and written",
 		describeKeys(in), strings.Join(m.Key, ", "))
-	return choice{demand: full, materialize: true, note: note}, in.settle(full, false)
+	return choice{demand: full, materialize: true, note: note}, canGive(in, full)
+}
+
+// canGive tells whether the stream can be had as demanded. A scan is shared and decides nothing itself: its -U rows are
+// dropped for the sink.
+func canGive(p *phys, d demand) bool {
+	if _, ok := p.op.(*Scan); ok && d.Update == OnlyAfter && p.trait.Update == BeforeAndAfter {
+		return true
+	}
+	return p.settle(d, false)
 }
 
 func enforcesNotNull(in *phys) bool {
