@@ -75,7 +75,13 @@ func Recover(ctx context.Context, s Store, committers map[SinkID]Committer, o Re
 				return nil, err
 			}
 		}
-		return c, r.abort(ctx, nil)
+		if err := Failpoint("restore.committed"); err != nil {
+			return nil, err
+		}
+		if err := r.abort(ctx, nil); err != nil {
+			return nil, err
+		}
+		return c, Failpoint("restore.aborted")
 	}
 }
 
@@ -112,6 +118,11 @@ func (r *recovery) decide(ctx context.Context, c *Checkpoint, confirmed bool) (b
 	if err != nil {
 		return 0, err
 	}
+	return r.settle(ctx, c, out, damage)
+}
+
+// settle is decide once the outcomes of what c lists are known.
+func (r *recovery) settle(ctx context.Context, c *Checkpoint, out []Outcome, damage error) (back ID, err error) {
 	if damage != nil {
 		return r.older(ctx, c, c.Pending, out, damage)
 	}
@@ -140,7 +151,7 @@ func (r *recovery) older(ctx context.Context, c *Checkpoint, pending []Committab
 		return 0, err
 	}
 	for _, k := range all {
-		if k.ID >= c.ID {
+		if k.ID >= c.ID || k.Lineage != c.Lineage {
 			continue
 		}
 		if committedSince(k.ID, c, all, pending) {
@@ -278,27 +289,49 @@ func (r *recovery) commit(ctx context.Context, cs []Committable) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range sinks {
-		for attempt := 0; ; attempt++ {
-			err := r.committers[s].Commit(ctx, pick(cs, groups[s]))
-			if err == nil {
-				break
-			}
-			code := diag.CodeOf(err)
-			if code == diag.Lost && r.o.IgnoreLost {
-				r.o.Log.Error("output is lost and ignored as configured", "sink", s, "err", err)
-				break
-			}
-			if code == diag.Lost || code == diag.Conflict || ctx.Err() != nil {
-				return fmt.Errorf("sink %s: %w", s, err)
-			}
-			r.o.Log.Warn("commit is repeated", "sink", s, "attempt", attempt, "err", err)
-			if err := r.o.Sleep(ctx, backoff(attempt)); err != nil {
+	if len(sinks) == 0 {
+		return nil
+	}
+	if err := Failpoint("commit.before"); err != nil {
+		return err
+	}
+	for i, s := range sinks {
+		if i > 0 {
+			if err := Failpoint("commit.during"); err != nil {
 				return err
 			}
 		}
+		if err := r.commitSink(ctx, s, pick(cs, groups[s])); err != nil {
+			return fmt.Errorf("sink %s: %w", s, err)
+		}
 	}
-	return nil
+	return Failpoint("commit.after")
+}
+
+// commitSink repeats one sink's commit until it succeeds. Only failures of the outside are worth repeating.
+func (r *recovery) commitSink(ctx context.Context, s SinkID, cs []Committable) error {
+	for attempt := 0; ; attempt++ {
+		err := r.committers[s].Commit(ctx, cs)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		var de *diag.Error
+		code := diag.External // an error of the network or a driver
+		if errors.As(err, &de) {
+			code = de.Code
+		}
+		switch {
+		case code == diag.Lost && r.o.IgnoreLost:
+			r.o.Log.Error("output is lost and ignored as configured", "sink", s, "err", err)
+			return nil
+		case code != diag.External:
+			return err
+		}
+		r.o.Log.Warn("commit is repeated", "sink", s, "attempt", attempt, "err", err)
+		if err := r.o.Sleep(ctx, backoff(attempt)); err != nil {
+			return err
+		}
+	}
 }
 
 // abort undoes what the sinks left open, except keep.
@@ -324,7 +357,7 @@ func (r *recovery) abort(ctx context.Context, keep []Committable) error {
 func listed(cs []Committable, out []Outcome) string {
 	var bad, good []string
 	for i, c := range cs {
-		line := fmt.Sprintf("sink %s, checkpoint %d, writer %d: %s", c.Sink, c.Checkpoint, c.Subtask, out[i])
+		line := fmt.Sprintf("sink %s, checkpoint %d, subtask %d: %s", c.Sink, c.Checkpoint, c.Subtask, out[i])
 		if out[i] == OutcomeAborted || out[i] == OutcomeUnknown {
 			bad = append(bad, line)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,71 @@ func TestRecoverOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestDecide is the table of recovery: pending committables with outcomes, and the checkpoint to go on from.
+func TestDecide(t *testing.T) {
+	const o, c, a, u = OutcomeOpen, OutcomeCommitted, OutcomeAborted, OutcomeUnknown
+	type pend struct {
+		cp      ID
+		outcome Outcome
+	}
+	for _, tc := range []struct {
+		name    string
+		usable  []ID
+		pending []pend
+		target  ID
+		lost    bool
+	}{
+		{"nothing pending", []ID{5, 4}, nil, 5, false},
+		{"all open: commit", []ID{5, 4}, []pend{{5, o}, {5, o}}, 5, false},
+		{"some committed: commit the rest", []ID{5, 4}, []pend{{5, c}, {5, o}}, 5, false},
+		{"carried and open", []ID{5, 3}, []pend{{4, c}, {5, o}}, 5, false},
+		{"all of the newest aborted: back", []ID{5, 4}, []pend{{5, a}, {5, a}}, 4, false},
+		{"aborted and open: back, the open one is aborted later", []ID{5, 4}, []pend{{5, a}, {5, o}}, 4, false},
+		{"aborted and committed: lost", []ID{5, 4}, []pend{{5, a}, {5, c}}, 5, true},
+		{"unknown: lost", []ID{5, 4}, []pend{{5, u}, {5, o}}, 5, true},
+		{"unknown and aborted: both reported", []ID{5, 4}, []pend{{5, u}, {5, a}}, 5, true},
+		{"no older checkpoint: lost", []ID{5}, []pend{{5, a}}, 5, true},
+		{"carried committed, newest aborted: back", []ID{5, 4}, []pend{{4, c}, {5, a}}, 4, false},
+		{"carried aborted, newest open: back before the carried", []ID{5, 4, 3}, []pend{{4, a}, {5, o}}, 3, false},
+		{"carried aborted, newest committed: lost", []ID{5, 4, 3}, []pend{{4, a}, {5, c}}, 5, true},
+		{"a given-up checkpoint's output aborted: back to the published one before", []ID{6, 4}, []pend{{5, a}, {6, a}}, 4, false},
+		{"newest aborted, the given-up one before it committed: lost", []ID{6, 4}, []pend{{5, c}, {6, a}}, 6, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var pending []Committable
+			var outcomes []Outcome
+			for _, p := range tc.pending {
+				pending = append(pending, Committable{Checkpoint: p.cp})
+				outcomes = append(outcomes, p.outcome)
+			}
+			s := listStore{}
+			for _, id := range tc.usable {
+				s.all = append(s.all, &Checkpoint{ID: id})
+			}
+			s.all[0].Pending = pending
+			r := recovery{s: s, o: RecoverOptions{Log: slog.New(slog.DiscardHandler)}}
+			target, err := r.settle(context.Background(), s.all[0], outcomes, nil)
+			if err == nil && target == 0 {
+				target = tc.usable[0]
+			}
+			if lost := err != nil; lost != tc.lost || !lost && target != tc.target {
+				t.Fatalf("target %d, %v; want %d, lost %v", target, err, tc.target, tc.lost)
+			}
+			if err != nil && diag.CodeOf(err) != diag.Lost {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// listStore is a store of which only List is used.
+type listStore struct {
+	Store
+	all []*Checkpoint
+}
+
+func (s listStore) List(context.Context) ([]*Checkpoint, error) { return s.all, nil }
 
 func TestDamagedWithoutCommittables(t *testing.T) {
 	// Goal: a confirmed checkpoint of a job that commits nothing (upsert sinks) is replaced by the one before when a file

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -23,10 +22,10 @@ type origin struct {
 // found is what read found. stale is a checkpoint of another lineage whose output still has to be committed: it is
 // published, so that its sinks' rows belong to the world, although this job does not go on from it.
 type found struct {
-	cp        *checkpoint.Checkpoint
-	confirmed bool
-	stale     *checkpoint.Checkpoint
-	earlier   []string // other lineages that may have left output open
+	cp      *checkpoint.Checkpoint
+	newest  bool // cp is the store's newest checkpoint
+	stale   *checkpoint.Checkpoint
+	earlier []string // other lineages that may have left output open
 }
 
 // read decides what to restore. It changes nothing outside.
@@ -60,112 +59,42 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string)
 		}
 	}
 	if latest != nil && latest.Lineage == o.lineage {
-		f.cp, f.confirmed = latest, confirmed
+		f.cp, f.newest = latest, true
 		return f, nil
 	}
 	if latest != nil && !confirmed {
 		f.stale = latest
 	}
 	if o.mode == RestorePath {
-		f.cp, f.confirmed = o.from, true // output of a savepoint was committed, or is the latest checkpoint's to commit
+		f.cp = o.from // output of a savepoint was committed, or is the latest checkpoint's to commit
 	}
 	return f, nil
 }
 
-// verdict is what restoring a checkpoint with pending committables comes to: go on from target, or stop because of lost.
-type verdict struct {
-	target checkpoint.ID
-	lost   []int // indexes into the pending committables
-}
-
-// decide applies the rule of recovery to the newest checkpoint. usable are the ids of older usable checkpoints. Target is
-// newest when everything pending is open or committed. Otherwise it is the newest usable checkpoint k such that
-// everything pending up to k is open or committed and nothing after k is committed or may be: then the rows after k are
-// provably nowhere, and producing them again is exact. When there is no such k, output is lost or may be.
-func decide(newest checkpoint.ID, usable []checkpoint.ID, pending []checkpoint.Committable, outcomes []checkpoint.Outcome) verdict {
-	var bad []int
-	for i, o := range outcomes {
-		if o != checkpoint.OutcomeOpen && o != checkpoint.OutcomeCommitted {
-			bad = append(bad, i)
-		}
-	}
-	if len(bad) == 0 {
-		return verdict{target: newest}
-	}
-	candidates := slices.Clone(usable)
-	slices.Sort(candidates)
-	for i := len(candidates) - 1; i >= 0; i-- {
-		k := candidates[i]
-		if k >= newest {
-			continue
-		}
-		ok := true
-		for j, c := range pending {
-			switch o := outcomes[j]; {
-			case c.Checkpoint <= k:
-				ok = ok && (o == checkpoint.OutcomeOpen || o == checkpoint.OutcomeCommitted)
-			default:
-				ok = ok && (o == checkpoint.OutcomeOpen || o == checkpoint.OutcomeAborted)
-			}
-		}
-		if ok {
-			return verdict{target: k}
-		}
-	}
-	return verdict{target: newest, lost: bad}
-}
-
-// restore carries out the restore order of the checkpoint package up to the point where writers may open: commit what
-// the checkpoint lists, make that durable, abort leftovers. The store is fenced by its owner already.
+// restore carries out the restore order of the checkpoint package up to the point where writers may open. The store is
+// fenced by its owner already.
 func (at *attempt) restore(ctx context.Context, f found) (*checkpoint.Checkpoint, error) {
 	if err := checkpoint.Failpoint("restore.begin"); err != nil {
 		return nil, err
 	}
-	store := at.job.o.Store
-	if f.stale != nil {
-		if err := at.settleStale(ctx, f.stale); err != nil {
-			return nil, err
+	committers := map[checkpoint.SinkID]checkpoint.Committer{}
+	for _, s := range at.sinks {
+		if s.committer != nil {
+			committers[s.id] = s.committer
 		}
 	}
-	var undone []checkpoint.Committable
-	for f.cp != nil && !f.confirmed {
-		v, outcomes, err := at.judge(ctx, f.cp)
-		if err != nil {
-			return nil, err
-		}
-		if len(v.lost) > 0 {
-			return nil, lostError(f.cp, v.lost, outcomes)
-		}
-		if v.target == f.cp.ID {
-			if err := at.commitAll(ctx, f.cp.Pending); err != nil {
-				return nil, err
-			}
-			if err := store.Confirm(ctx, f.cp.ID); err != nil {
-				return nil, err
-			}
-			break
-		}
-		at.job.o.Log.Warn("going back: the output of the newest checkpoint is provably aborted", "newest", f.cp.ID, "to", v.target)
-		for _, c := range f.cp.Pending {
-			if c.Checkpoint > v.target {
-				undone = append(undone, c)
-			}
-		}
-		if err := store.Discard(ctx, v.target+1); err != nil {
-			return nil, err
-		}
-		if f.cp, f.confirmed, err = store.Latest(ctx); err != nil {
+	if f.newest {
+		return checkpoint.Recover(ctx, at.job.o.Store, committers, checkpoint.RecoverOptions{Log: at.job.o.Log})
+	}
+	if f.stale != nil {
+		if err := at.settleStale(ctx, f.stale); err != nil {
 			return nil, err
 		}
 	}
 	if err := checkpoint.Failpoint("restore.committed"); err != nil {
 		return nil, err
 	}
-	var keep []checkpoint.Committable
-	if f.cp != nil {
-		keep = f.cp.Pending
-	}
-	if err := at.abortAll(ctx, keep, undone); err != nil {
+	if err := abortSinks(ctx, at.sinks, nil); err != nil {
 		return nil, err
 	}
 	return f.cp, checkpoint.Failpoint("restore.aborted")
@@ -194,25 +123,6 @@ func (at *attempt) abortEarlier(ctx context.Context, f found) error {
 		}
 	}
 	return nil
-}
-
-// judge classifies what cp lists and decides.
-func (at *attempt) judge(ctx context.Context, cp *checkpoint.Checkpoint) (verdict, []checkpoint.Outcome, error) {
-	outcomes, err := at.classify(ctx, cp.Pending)
-	if err != nil {
-		return verdict{}, nil, err
-	}
-	older, err := at.job.o.Store.List(ctx)
-	if err != nil {
-		return verdict{}, nil, err
-	}
-	var usable []checkpoint.ID
-	for _, c := range older {
-		if c.Lineage == cp.Lineage {
-			usable = append(usable, c.ID)
-		}
-	}
-	return decide(cp.ID, usable, cp.Pending, outcomes), outcomes, nil
 }
 
 // classify asks each sink's committer for the outcome of its committables.
@@ -253,9 +163,10 @@ func (at *attempt) settleStale(ctx context.Context, cp *checkpoint.Checkpoint) e
 			lost = append(lost, i)
 		}
 	}
-	if len(lost) > 0 {
-		at.job.o.Log.Error("the checkpoint that is left behind has output that is lost", "checkpoint", cp.ID,
-			"err", lostError(cp, lost, outcomes).Detail)
+	for _, i := range lost {
+		c := cp.Pending[i]
+		at.job.o.Log.Error("the checkpoint that is left behind has output that is lost", "checkpoint", c.Checkpoint,
+			"sink", c.Sink, "subtask", c.Subtask, "made", c.CreatedAt, "outcome", outcomes[i].String())
 	}
 	if err := at.commitAll(ctx, alive); err != nil {
 		return err
@@ -307,28 +218,7 @@ func (at *attempt) commit(ctx context.Context, pending []checkpoint.Committable)
 	return checkpoint.Failpoint("commit.after")
 }
 
-// abortAll undoes what earlier runs left beside keep, and checks that what a rewind will produce again is gone.
-func (at *attempt) abortAll(ctx context.Context, keep, undone []checkpoint.Committable) error {
-	if err := abortSinks(ctx, at.sinks, keep); err != nil {
-		return err
-	}
-	if len(undone) == 0 {
-		return nil
-	}
-	outcomes, err := at.classify(ctx, undone)
-	if err != nil {
-		return err
-	}
-	for _, o := range outcomes {
-		if o != checkpoint.OutcomeAborted {
-			return diag.New(diag.Lost, diag.Pos{}, "output of a checkpoint that was given up is not gone").
-				WithDetail("a transaction of checkpoint %d is %s after it was aborted; producing its rows again could repeat them", undone[0].Checkpoint, o).
-				WithHint("make sure that no other program uses this job's transactions, then start the job again")
-		}
-	}
-	return nil
-}
-
+// abortSinks undoes what earlier runs left open, except keep.
 func abortSinks(ctx context.Context, sinks []*openSink, keep []checkpoint.Committable) error {
 	for _, s := range sinks {
 		if s.committer == nil {
@@ -367,17 +257,4 @@ func bySink(cs []checkpoint.Committable) []sinkGroup {
 		out[k].index = append(out[k].index, i)
 	}
 	return out
-}
-
-func lostError(cp *checkpoint.Checkpoint, lost []int, outcomes []checkpoint.Outcome) *diag.Error {
-	var sb strings.Builder
-	for _, i := range lost {
-		c := cp.Pending[i]
-		fmt.Fprintf(&sb, "sink %s: transaction of checkpoint %d, subtask %d, made %s: %s\n", c.Sink, c.Checkpoint, c.Subtask,
-			c.CreatedAt.UTC().Format(time.RFC3339), outcomes[i])
-	}
-	return diag.New(diag.Lost, diag.Pos{}, "output of checkpoint %d is lost or cannot be proven to exist", cp.ID).
-		WithDetail("%sno older checkpoint can be restored without repeating output that is already committed", sb.String()).
-		WithHint("compare the sinks with the source from checkpoint %d on, then start with --restore none or from a savepoint; "+
-			"to prevent it, make the sinks' transaction timeouts longer than the longest downtime", cp.ID)
 }
