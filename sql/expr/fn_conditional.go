@@ -9,7 +9,8 @@ import (
 // builtins are the tables of built-in functions.
 func builtins() []*Func {
 	return slices.Concat(conditionalFuncs(), mathFuncs(), roundFuncs(), stringFuncs(), substringFuncs(), regexpFuncs(),
-		urlFuncs(), printfFuncs(), hashFuncs(), miscFuncs())
+		urlFuncs(), printfFuncs(), hashFuncs(), miscFuncs(), timeUnitFuncs(), timeFuncs(),
+		arrayFuncs(), mapFuncs())
 }
 
 // conditionalFuncs evaluate only the arguments they need; they bind to CASE and COALESCE.

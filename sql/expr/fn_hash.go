@@ -30,7 +30,7 @@ func hashFuncs() []*Func {
 			Bind: fn("SHA2(string, bits)", spec{params: "qi", ret: types.Lengthed(types.Varchar, 128), check: sha2Check, eval: sha2Eval})},
 		stringFn("HEX", "HEX(value)", "An integer in upper case hexadecimal without leading zeros, or the bytes of a string.",
 			spec{params: "x", ret: types.StringType, check: hexCheck, eval: hexEval}),
-		stringFn("UNHEX", "UNHEX(string)", "The bytes that hexadecimal digits stand for; NULL for other characters. An odd number of digits gets a leading 0.",
+		stringFn("UNHEX", "UNHEX(string)", "The bytes that hexadecimal digits stand for; NULL for other characters. Of an odd number of digits the first counts as a byte 0.",
 			spec{params: "s", ret: types.BytesType, nullable: true, eval: texts(unhex)}),
 		stringFn("TO_BASE64", "TO_BASE64(value)", "A string or bytes in base 64.",
 			spec{params: "q", ret: types.StringType, eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
@@ -148,29 +148,33 @@ func hexEval(b *site) func(Session) Eval {
 
 func unhex(dst []byte, x row) ([]byte, *diag.Error) {
 	s := x.str(0)
-	var acc, digits byte
-	if len(s)%2 == 1 {
-		digits = 1
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
+	if len(s)%2 == 1 { // as Flink: the odd digit counts as a byte 0
+		if _, ok := hexDigit(s[0]); !ok {
 			return dst, isNull
 		}
-		acc = acc<<4 | c
-		if digits++; digits == 2 {
-			dst = append(dst, acc)
-			digits, acc = 0, 0
+		dst, s = append(dst, 0), s[1:]
+	}
+	for ; s != ""; s = s[2:] {
+		hi, ok1 := hexDigit(s[0])
+		lo, ok2 := hexDigit(s[1])
+		if !ok1 || !ok2 {
+			return dst, isNull
 		}
+		dst = append(dst, hi<<4|lo)
 	}
 	return dst, nil
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
 }
 
 func fromBase64(dst []byte, x row) ([]byte, *diag.Error) {

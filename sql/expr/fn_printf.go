@@ -15,7 +15,7 @@ import (
 func printfFuncs() []*Func {
 	return []*Func{stringFn("PRINTF", "PRINTF(format, value, …)",
 		"The values in a format of java.util.Formatter: %d %s %f %e %x %o %c %b %n %% with flags, width and precision. NULL for a format that does not fit the values.",
-		spec{params: "sx*", ret: types.StringType, nullable: true, sees: true, check: printfCheck, eval: func(b *site) func(Session) Eval {
+		spec{params: "s|x*", ret: types.StringType, nullable: true, sees: true, check: printfCheck, eval: func(b *site) func(Session) Eval {
 			ts := make([]types.Type, len(b.args))
 			for i, a := range b.args {
 				ts[i] = a.Type()

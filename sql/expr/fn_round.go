@@ -142,3 +142,50 @@ func roundFloat(f float64, n, bits int, trunc bool) (float64, *diag.Error) {
 	v, _ := r.Float64()
 	return v, nil
 }
+
+func floorType(b *site) (types.Type, error) {
+	t := b.args[0].Type()
+	if t.Kind == types.Decimal {
+		return types.DecimalOf(t.Precision, 0), nil
+	}
+	return t, nil
+}
+
+// floorNumber is FLOOR or CEIL of a number.
+func floorNumber(floor bool) func(*site) func(Session) Eval {
+	return func(b *site) func(Session) Eval {
+		from, to := b.args[0].Type(), b.ret
+		var e Eval
+		switch {
+		case from.IsInteger():
+			e = perRow(vecI64, func(x row) (int64, *diag.Error) { return x.i64(0), nil })
+		case from.Kind == types.Decimal:
+			e = datumEval(to, func(x row) (types.Datum, *diag.Error) {
+				v := wide(x.args[0], x.args[0].Idx(x.r))
+				w := floorDecimal(v, from.Scale, floor)
+				return decimalOrNull(w, w.FitsDigits(to.Precision), to.Precision), nil
+			})
+		case floor:
+			e = unaryEval(math.Floor)
+		default:
+			e = unaryEval(math.Ceil)
+		}
+		return func(Session) Eval { return e }
+	}
+}
+
+func floorDecimal(v types.Int128, scale int, floor bool) types.Int128 {
+	if scale == 0 {
+		return v
+	}
+	unit := types.Pow10(scale).Big()
+	q, r := new(big.Int).QuoRem(v.Big(), unit, new(big.Int))
+	switch {
+	case floor && r.Sign() < 0:
+		q.Sub(q, big.NewInt(1))
+	case !floor && r.Sign() > 0:
+		q.Add(q, big.NewInt(1))
+	}
+	w, _ := types.I128FromBig(q)
+	return w
+}
