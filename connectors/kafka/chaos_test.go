@@ -40,8 +40,9 @@ type manifest struct {
 	pending []checkpoint.Committable
 }
 
-var maxSeed, _ = strconv.ParseInt(cmp.Or(os.Getenv("SEEDS"), "2"), 10, 64)
-var noZombies = os.Getenv("NOZ") != ""
+// maxSeed is how many seeds each case runs: STREAMSQL_CHAOS_SEEDS, by default 2.
+var maxSeed, _ = strconv.ParseInt(cmp.Or(os.Getenv("STREAMSQL_CHAOS_SEEDS"), "2"), 10, 64)
+
 var errCrash = errors.New("crash")
 
 // step is a place where the process can die.
@@ -55,7 +56,7 @@ func (c *chaos) step() error {
 
 // die makes the process's producers go away without ending anything, or keeps them as a zombie.
 func (c *chaos) die(s *sink, ws []connectors.Writer) {
-	zombie := c.rng.Intn(4) == 0 && c.downtime == 0 && !noZombies
+	zombie := c.rng.Intn(4) == 0 && c.downtime == 0
 	kill := func() {
 		for _, g := range s.owner.all() {
 			for _, sl := range g.slots {

@@ -18,7 +18,7 @@ import (
 )
 
 // committer finishes transactions. All it knows is in the committables; a producer of this process that still holds
-// one is used when there is one, because it then can go on with its id.
+// one is told afterwards, so that it can go on with its id.
 type committer struct {
 	s   *sink
 	adm admins
@@ -80,15 +80,10 @@ func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) err
 		if err != nil {
 			return err
 		}
-		found, err := c.s.owner.commitLive(ctx, &t)
-		if err != nil {
+		if err := c.commitOne(ctx, &t); err != nil {
 			return err
 		}
-		if !found {
-			if err := c.commitRaw(ctx, &t); err != nil {
-				return err
-			}
-		}
+		c.s.owner.settle(ctx, &t)
 		if err := checkpoint.Failpoint("kafka.commit.during"); err != nil {
 			return err
 		}
@@ -96,9 +91,9 @@ func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) err
 	return checkpoint.Failpoint("kafka.commit.after")
 }
 
-// commitRaw drives t to committed with the stored identity. It never initialises an id. Codes that say "not yours" are
+// commitOne drives t to committed with the stored identity. It never initialises an id. Codes that say "not yours" are
 // settled by the log.
-func (c *committer) commitRaw(ctx context.Context, t *txnRef) error {
+func (c *committer) commitOne(ctx context.Context, t *txnRef) error {
 	adm, err := c.adm.get(t.tv)
 	if err != nil {
 		return err

@@ -144,14 +144,11 @@ func (o *owner) all() []*txnGroup {
 	return out
 }
 
-// commitLive commits t through the producer that wrote it, if it is in this process.
-func (o *owner) commitLive(ctx context.Context, t *txnRef) (bool, error) {
+// settle tells the producer that wrote t, if it is in this process, that t is committed.
+func (o *owner) settle(ctx context.Context, t *txnRef) {
 	for _, g := range o.all() {
-		if found, err := g.commit(ctx, t); found || err != nil {
-			return found, err
-		}
+		g.settle(ctx, t)
 	}
-	return false, nil
 }
 
 // release ends a sink's use; the last one closes the producers and gives the lease back.

@@ -39,7 +39,12 @@ func TestCommitWithoutAnswer(t *testing.T) {
 		}
 		cs, perr := w.PreCommit(testCtx(t), id)
 		must(t, perr)
+		asked := 0
 		e.fake.ControlKey(int16(kmsg.EndTxn), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+			if asked++; asked != 2 { // the first is the commit, the second the producer's own
+				e.fake.KeepControl()
+				return nil, nil, false
+			}
 			resp := kreq.ResponseKind().(*kmsg.EndTxnResponse)
 			resp.ErrorCode = kerr.UnknownServerError.Code
 			return resp, nil, true
