@@ -327,8 +327,8 @@ func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
 	if strings.EqualFold(name, "COALESCE") {
 		return expr.NewCoalesce(args)
 	}
-	o, err := callOptions(e)
-	if err != nil {
+	o := callOptions(e)
+	if args, err = b.jsonDefaults(s, e, args); err != nil {
 		return nil, err
 	}
 	return b.p.funcs.NewCall(name, args, o, b.session)
@@ -357,20 +357,19 @@ func unsupportedAggregate(e *sql.Call, name string) error {
 }
 
 // callOptions carries the keywords of a call over to the function table.
-func callOptions(e *sql.Call) (expr.CallOptions, error) {
+func callOptions(e *sql.Call) expr.CallOptions {
 	o := expr.CallOptions{Unit: e.Unit}
 	if e.Trim != "" {
 		o.Words = append(o.Words, e.Trim)
 	}
 	if e.JSON == nil {
-		return o, nil
+		return o
 	}
-	return jsonOptions(o, e)
+	return jsonOptions(o, e.JSON)
 }
 
 // jsonOptions passes the clauses of the SQL/JSON functions on as words, in the order ON NULL, wrapper, ON EMPTY, ON ERROR.
-func jsonOptions(o expr.CallOptions, e *sql.Call) (expr.CallOptions, error) {
-	j := e.JSON
+func jsonOptions(o expr.CallOptions, j *sql.JSONOptions) expr.CallOptions {
 	o.Return = j.Returning
 	if j.OnNull != "" {
 		o.Words = append(o.Words, j.OnNull+" ON NULL")
@@ -378,17 +377,29 @@ func jsonOptions(o expr.CallOptions, e *sql.Call) (expr.CallOptions, error) {
 	if j.Wrapper != "" {
 		o.Words = append(o.Words, j.Wrapper+" WRAPPER")
 	}
-	for _, c := range []struct {
-		b    sql.JSONBehavior
-		when string
-	}{{j.OnEmpty, " ON EMPTY"}, {j.OnError, " ON ERROR"}} {
-		if c.b.Default != nil {
-			return o, diag.New(diag.Unsupported, c.b.Default.Position(), "DEFAULT ...%s is not supported", c.when).
-				WithHint("write COALESCE(JSON_VALUE(...), default)")
-		}
-		if c.b.Kind != "" {
-			o.Words = append(o.Words, c.b.Kind+c.when)
-		}
+	if j.OnEmpty.Kind != "" {
+		o.Words = append(o.Words, j.OnEmpty.Kind+" ON EMPTY")
 	}
-	return o, nil
+	if j.OnError.Kind != "" {
+		o.Words = append(o.Words, j.OnError.Kind+" ON ERROR")
+	}
+	return o
+}
+
+// jsonDefaults appends the values of DEFAULT .. ON EMPTY and DEFAULT .. ON ERROR, in this order, to the arguments.
+func (b *binder) jsonDefaults(s *scope, e *sql.Call, args []expr.Expr) ([]expr.Expr, error) {
+	if e.JSON == nil {
+		return args, nil
+	}
+	for _, d := range []sql.Expr{e.JSON.OnEmpty.Default, e.JSON.OnError.Default} {
+		if d == nil {
+			continue
+		}
+		x, err := b.expr(s, d)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, x)
+	}
+	return args, nil
 }

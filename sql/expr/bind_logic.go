@@ -134,6 +134,8 @@ func NewIs(x Expr, what string, not bool) (Expr, error) {
 			what = "NULL"
 		}
 		return &Is{X: x, What: what, Not: not}, nil
+	case "JSON", "JSON VALUE", "JSON SCALAR", "JSON ARRAY", "JSON OBJECT":
+		return newIsJSON(x, what, not)
 	}
 	return nil, diag.New(diag.Unsupported, diag.Pos{}, "IS %s is not supported", what)
 }

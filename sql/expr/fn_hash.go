@@ -34,7 +34,7 @@ func hashFuncs() []*Func {
 			spec{params: "s", ret: types.BytesType, nullable: true, eval: texts(unhex)}),
 		stringFn("TO_BASE64", "TO_BASE64(value)", "A string or bytes in base 64.",
 			spec{params: "q", ret: types.StringType, eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
-				return base64.StdEncoding.AppendEncode(dst, []byte(x.str(0))), nil
+				return appendBase64(dst, x.str(0)), nil
 			})}),
 		stringFn("FROM_BASE64", "FROM_BASE64(string)", "The text that base 64 stands for. Other text is an error of the row.",
 			spec{params: "s", ret: types.StringType, nullable: true, eval: texts(fromBase64)}),
@@ -175,6 +175,10 @@ func hexDigit(c byte) (byte, bool) {
 		return c - 'A' + 10, true
 	}
 	return 0, false
+}
+
+func appendBase64(dst []byte, s string) []byte {
+	return base64.StdEncoding.AppendEncode(dst, []byte(s))
 }
 
 func fromBase64(dst []byte, x row) ([]byte, *diag.Error) {
