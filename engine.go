@@ -70,6 +70,7 @@ type Engine struct {
 	stale    map[string]bool // objects of earlier processes that may be replaced
 	broker   *embedded.Broker
 	embedded string
+	notices  []string // about Options
 
 	mu     sync.Mutex
 	jobs   map[string]*Job // running and ended, by id
@@ -99,8 +100,12 @@ func Open(dir string, o *Options) (*Engine, error) {
 
 func (e *Engine) open(o *Options) (err error) {
 	for _, k := range slices.Sorted(maps.Keys(o.Settings)) {
-		if _, err := e.conf.Set(k, o.Settings[k], diag.Pos{}); err != nil {
-			return err
+		notice, err := e.conf.Set(k, o.Settings[k], diag.Pos{})
+		if err != nil {
+			return &SettingError{Key: k, Err: err}
+		}
+		if notice != "" {
+			e.notices = append(e.notices, notice)
 		}
 	}
 	if e.dir != "" {
@@ -143,6 +148,21 @@ func (e *Engine) open(o *Options) (err error) {
 	}
 	return nil
 }
+
+// SettingError says which of Options.Settings Open refused; Err is a *diag.Error.
+type SettingError struct {
+	Key string
+	Err error
+}
+
+// Error is why the value is refused.
+func (e *SettingError) Error() string { return e.Err.Error() }
+
+// Unwrap is why the value is refused.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// Notices are remarks about the options the engine was opened with.
+func (e *Engine) Notices() []string { return e.notices }
 
 // own takes a state directory.
 func own(dir string, takeOver bool) (*checkpoint.Owner, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Job is a running or ended INSERT, statement set or query.
@@ -43,11 +44,43 @@ func (j *Job) Name() string { return j.plan.Name }
 // Bounded reports that the job ends by itself when its input has been read.
 func (j *Job) Bounded() bool { return j.plan.Bounded }
 
+// Schema describes the rows of a query; nil for an INSERT or statement set.
+func (j *Job) Schema() *types.Schema { return j.plan.Schema }
+
 // Sinks are the tables the job writes and how.
 func (j *Job) Sinks() []planner.SinkPlan { return j.plan.Sinks }
 
 // Status is the job now. It does not block.
 func (j *Job) Status() Status { return j.job.Status() }
+
+// Flow is what went through a job since it was started by this process; rows that a restart repeated count twice.
+type Flow struct {
+	In, Out   int64          // rows out of its sources, rows into its sinks
+	Watermark exec.Watermark // the lowest of the operators that have one; exec.NoWatermark when none has
+	Lag       int64          // records behind the end of its splits, -1 when no source knows
+}
+
+// Flow adds up a status of the job.
+func (j *Job) Flow(s Status) Flow {
+	f := Flow{Watermark: exec.NoWatermark, Lag: -1}
+	for i, n := range s.Nodes {
+		if j.plan.Graph.Nodes[i].Source != nil {
+			f.In += n.RowsOut
+		}
+		if j.plan.Graph.Nodes[i].Sink != nil {
+			f.Out += n.RowsIn
+		}
+		if n.Watermark > exec.NoWatermark && (f.Watermark == exec.NoWatermark || n.Watermark < f.Watermark) {
+			f.Watermark = n.Watermark
+		}
+	}
+	for _, sp := range s.Splits {
+		if sp.Lag >= 0 {
+			f.Lag = max(f.Lag, 0) + sp.Lag
+		}
+	}
+	return f
+}
 
 // Checkpoint takes a checkpoint now and returns when it is durable and its output committed.
 func (j *Job) Checkpoint(ctx context.Context) (CheckpointID, error) { return j.job.Checkpoint(ctx) }

@@ -217,9 +217,17 @@ func (e *Engine) run(stmt sql.Stmt) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	queues := e.beginQueues(plan)
 	j, err := e.start(plan, conf)
 	if err != nil {
+		e.endQueues(queues, err)
 		return nil, err
+	}
+	if len(queues) > 0 {
+		go func() {
+			<-j.done
+			e.endQueues(queues, j.err)
+		}()
 	}
 	res := &Result{Job: j, Notices: plan.Notices, Schema: plan.Schema, Mode: plan.Mode, Bounded: plan.Bounded, session: e.Session()}
 	if plan.Schema != nil {
@@ -355,3 +363,10 @@ func (e *Engine) Explain(text string) (plans []string, err error) {
 		}
 	}
 }
+
+// Complete reports whether text ends in a semicolon that ends a statement (not one in a string, a comment or a
+// statement set): a shell reads lines until it does.
+func Complete(text string) bool { return sql.SplitComplete(text) }
+
+// Keywords are the words of the dialect, sorted, for completion.
+func Keywords() []string { return sql.Keywords() }

@@ -1,9 +1,15 @@
 package repl
 
 import (
+	"context"
 	"encoding/csv"
+	"errors"
+	"fmt"
 	"io"
+	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -29,9 +35,11 @@ const (
 	Changelog  ResultMode = "changelog" // every change as it comes, with its kind
 )
 
+const defaultMaxWidth = 30
+
 // ParseFormat checks the name of a format.
 func ParseFormat(s string) (Format, error) {
-	switch f := Format(s); f {
+	switch f := Format(strings.ToLower(s)); f {
 	case Table, CSV, JSON:
 		return f, nil
 	}
@@ -40,7 +48,7 @@ func ParseFormat(s string) (Format, error) {
 
 // ParseResultMode checks the name of a result mode.
 func ParseResultMode(s string) (ResultMode, error) {
-	switch m := ResultMode(s); m {
+	switch m := ResultMode(strings.ToLower(s)); m {
 	case FinalTable, Changelog:
 		return m, nil
 	case "tableau":
@@ -56,39 +64,76 @@ type Printer struct {
 	Mode   ResultMode
 	// MaxWidth is the widest a variable-size column of a table may be (table.display.max-column-width); 0 = 30.
 	MaxWidth int
+	// Expanded shows each row of a table as a block of lines, one a column.
+	Expanded bool
+	// Timing ends a table with the time it took.
+	Timing bool
 }
 
 // rowWriter writes the rows of one result in one format.
 type rowWriter interface {
 	// row writes one row; the kind is written in changelog mode only.
 	row(c streamsql.Change) error
-	// end finishes the output; interrupted says that the user stopped a running query.
-	end(interrupted bool) error
+	// end finishes the output.
+	end(e ending) error
+}
+
+// ending is how a result ended.
+type ending struct {
+	rows        int
+	interrupted bool   // the user stopped the query
+	cost        string // " (1.23 seconds)", or ""
 }
 
 // Print writes all rows of a result and returns how many. Rows of the engine itself (SHOW, DESCRIBE, …) and final
-// tables have no kinds. A query that never ends by itself has no final table: its changes are written instead.
-func (p *Printer) Print(res *streamsql.Result) (n int, err error) {
-	changelog := res.IsQuery() && (p.Mode == Changelog || !res.Bounded)
-	w := p.writer(res, changelog)
-	if !res.IsQuery() || changelog {
-		for c, err := range res.Rows() {
-			if err == nil {
-				err = w.row(c)
-			}
-			if err != nil {
-				return n, err
-			}
-			n++
-		}
-		return n, w.end(false)
+// tables have no kinds. A query that never ends by itself has no final table: its changes are written instead. When
+// ctx is done the query is stopped and its output ended; that is no error.
+func (p *Printer) Print(ctx context.Context, res *streamsql.Result) (n int, err error) {
+	if res.IsQuery() {
+		defer context.AfterFunc(ctx, res.Job.Cancel)()
 	}
-	t := newFinalTable()
-	for c, err := range res.Rows() {
-		if err != nil {
-			return 0, err
+	out := &rowBuffer{out: p.Out}
+	start := time.Now()
+	changelog := res.IsQuery() && (p.Mode == Changelog || !res.Bounded)
+	w := p.writer(out, res, changelog)
+	if !res.IsQuery() || changelog {
+		n, err = each(ctx, res, w.row)
+	} else {
+		n, err = printFinal(ctx, res, w)
+	}
+	if err == nil {
+		e := ending{rows: n, interrupted: ctx.Err() != nil}
+		if p.Timing {
+			e.cost = fmt.Sprintf(" (%.2f seconds)", time.Since(start).Seconds())
 		}
-		t.apply(c)
+		err = w.end(e)
+	}
+	return n, errors.Join(err, out.Flush())
+}
+
+// each gives do every row until ctx is done.
+func each(ctx context.Context, res *streamsql.Result, do func(streamsql.Change) error) (n int, err error) {
+	for c, err := range res.Rows() {
+		if err == nil && ctx.Err() != nil {
+			return n, nil
+		}
+		if err == nil {
+			err = do(c)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// printFinal writes the rows there are when a bounded query has ended; none when it was interrupted before that.
+func printFinal(ctx context.Context, res *streamsql.Result, w rowWriter) (n int, err error) {
+	t := newFinalTable()
+	changes, err := each(ctx, res, func(c streamsql.Change) error { t.apply(c); return nil })
+	if err != nil || ctx.Err() != nil {
+		return changes, err
 	}
 	for _, c := range t.rows() {
 		if err := w.row(c); err != nil {
@@ -96,29 +141,31 @@ func (p *Printer) Print(res *streamsql.Result) (n int, err error) {
 		}
 		n++
 	}
-	return n, w.end(false)
+	return n, nil
 }
 
-func (p *Printer) writer(res *streamsql.Result, changelog bool) rowWriter {
+func (p *Printer) writer(out io.Writer, res *streamsql.Result, changelog bool) rowWriter {
 	switch p.Format {
 	case JSON:
-		return &jsonWriter{out: p.Out, changelog: changelog}
+		return &jsonWriter{out: out, changelog: changelog}
 	case CSV:
-		w := &csvWriter{w: csv.NewWriter(p.Out), changelog: changelog}
+		w := &csvWriter{w: csv.NewWriter(out), changelog: changelog}
 		w.header(res.Schema)
 		return w
 	}
 	width := p.MaxWidth
 	if width <= 0 {
-		width = 30
+		width = defaultMaxWidth
 	}
-	if changelog {
-		return newStreamTable(p.Out, res.Schema, width)
+	switch {
+	case p.Expanded:
+		return &expandedTable{out: out, schema: res.Schema, changelog: changelog, query: res.IsQuery()}
+	case changelog:
+		return newStreamTable(out, res.Schema, width)
+	case !res.IsQuery():
+		width = math.MaxInt
 	}
-	if !res.IsQuery() {
-		width = 1 << 20
-	}
-	return &batchTable{out: p.Out, schema: res.Schema, max: width, query: res.IsQuery()}
+	return &batchTable{out: out, names: res.Schema.Names(), max: width, query: res.IsQuery()}
 }
 
 // finalTable is the table a changelog describes: equal rows are counted, order is that of arrival.
@@ -192,12 +239,12 @@ func (w *csvWriter) row(c streamsql.Change) error {
 		return err
 	}
 	if w.changelog {
-		w.w.Flush()
+		w.w.Flush() // a slow query is seen as it goes
 	}
 	return w.w.Error()
 }
 
-func (w *csvWriter) end(bool) error {
+func (w *csvWriter) end(ending) error {
 	w.w.Flush()
 	return w.w.Error()
 }
@@ -222,7 +269,7 @@ func (w *jsonWriter) row(c streamsql.Change) error {
 	return err
 }
 
-func (w *jsonWriter) end(bool) error { return nil }
+func (w *jsonWriter) end(ending) error { return nil }
 
 func plural(n int) string {
 	if n > 1 {

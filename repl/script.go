@@ -3,6 +3,7 @@ package repl
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/streamsql/streamsql"
 )
@@ -17,6 +18,8 @@ type Runner struct {
 	Notice func(text string)
 	// Started is told of every job; nil = nobody is.
 	Started func(*streamsql.Job)
+
+	running []*streamsql.Job
 }
 
 // JobError is the failure of a job, as opposed to a statement that was refused.
@@ -31,61 +34,79 @@ func (e *JobError) Error() string { return e.Err.Error() }
 // Unwrap is the job's error.
 func (e *JobError) Unwrap() error { return e.Err }
 
-// Run runs text. It stops at the first statement that fails, or when ctx is done: then running jobs are left running,
-// for the caller to stop. The error is a *JobError when a job failed.
+// Run runs text and waits for its jobs. It stops at the first statement that fails, or when ctx is done: then running
+// jobs are left running, for the caller to stop. The error is a *JobError when a job failed.
 func (r *Runner) Run(ctx context.Context, text string) error {
+	if err := r.Step(ctx, text); err != nil {
+		return err
+	}
+	return r.Finish(ctx)
+}
+
+// Step is Run without waiting for the jobs that have no end.
+func (r *Runner) Step(ctx context.Context, text string) error {
 	s := r.Engine.Script(text)
-	var running []*streamsql.Job
 	for {
 		res, err := s.Next(ctx)
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		for _, n := range res.Notices {
-			r.notice(n)
-		}
-		if res.Job != nil && r.Started != nil {
-			r.Started(res.Job)
-		}
-		if res.Schema != nil {
-			if err := r.print(ctx, res); err != nil {
-				return err
-			}
-			continue
-		}
-		if res.Job == nil {
-			continue
-		}
-		if res.Job.Bounded() || r.Engine.Setting("table.dml-sync") == "true" {
-			if err := wait(ctx, res.Job); err != nil {
-				return err
-			}
-		} else {
-			running = append(running, res.Job)
-		}
-	}
-	for _, j := range running {
-		if err := wait(ctx, j); err != nil {
+		if err := r.result(ctx, res); err != nil {
 			return err
 		}
 	}
+}
+
+// Finish waits for the jobs that earlier Steps left running. It returns as soon as one has failed.
+func (r *Runner) Finish(ctx context.Context) error {
+	ended := make(chan error, len(r.running))
+	for _, j := range r.running {
+		go func() { ended <- wait(ctx, j) }()
+	}
+	for range r.running {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
+	r.running = nil
 	return nil
+}
+
+func (r *Runner) result(ctx context.Context, res *streamsql.Result) error {
+	for _, n := range res.Notices {
+		r.notice(n)
+	}
+	if res.Job != nil && r.Started != nil {
+		r.Started(res.Job)
+	}
+	switch {
+	case res.Schema != nil:
+		return r.print(ctx, res)
+	case res.Job == nil:
+		return nil
+	case res.Job.Bounded() || syncInserts(r.Engine):
+		return wait(ctx, res.Job)
+	}
+	r.running = append(r.running, res.Job)
+	return nil
+}
+
+func syncInserts(e *streamsql.Engine) bool {
+	return strings.EqualFold(e.Setting("table.dml-sync"), "true")
 }
 
 func (r *Runner) print(ctx context.Context, res *streamsql.Result) error {
 	if !res.IsQuery() {
-		_, err := r.Printer.Print(res)
+		_, err := r.Printer.Print(ctx, res)
 		return err
 	}
 	if !res.Bounded && r.Printer.Mode == FinalTable {
 		r.notice("the query has no end, so it has no final table: its changes are shown (--result-mode changelog)")
 	}
-	stop := context.AfterFunc(ctx, res.Job.Cancel)
-	defer stop()
-	if _, err := r.Printer.Print(res); err != nil {
+	if _, err := r.Printer.Print(ctx, res); err != nil {
 		return &JobError{Err: err}
 	}
 	return ctx.Err()

@@ -1,7 +1,6 @@
 package repl
 
 import (
-	"bytes"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -25,8 +24,7 @@ func newStreamTable(out io.Writer, s *types.Schema, maxWidth int) *streamTable {
 	t := &streamTable{out: out, widths: []int{2}}
 	head := []string{"op"}
 	for _, c := range s.Columns {
-		w := max(typeWidth(c.Type, maxWidth), displayWidth(c.Name), len(nullCell))
-		t.widths = append(t.widths, min(w, max(maxWidth, len(nullCell))))
+		t.widths = append(t.widths, max(typeWidth(c.Type, maxWidth), displayWidth(c.Name), len(nullCell)))
 		head = append(head, c.Name)
 	}
 	t.write(border(t.widths) + line(head, t.widths) + border(t.widths))
@@ -67,24 +65,40 @@ func (t *streamTable) row(c streamsql.Change) error {
 	return t.write(line(append([]string{c.Kind.String()}, cells(c.Row, nullCell)...), t.widths))
 }
 
-func (t *streamTable) end(interrupted bool) error {
+func (t *streamTable) end(e ending) error {
 	tail := ""
 	if t.n > 0 {
 		tail = border(t.widths)
 	}
-	if interrupted {
-		return t.write(tail + "Query terminated, received a total of " + plural(t.n) + "\n")
+	return t.write(tail + received(e) + "\n")
+}
+
+// received is the last line of a changelog.
+func received(e ending) string {
+	if e.interrupted {
+		return "Query terminated, received a total of " + plural(e.rows) + e.cost
 	}
-	return t.write(tail + "Received a total of " + plural(t.n) + "\n")
+	return "Received a total of " + plural(e.rows) + e.cost
+}
+
+// inSet is the last line of a finished table.
+func inSet(e ending) string {
+	switch {
+	case e.interrupted:
+		return received(e)
+	case e.rows == 0:
+		return "Empty set" + e.cost
+	}
+	return plural(e.rows) + " in set" + e.cost
 }
 
 // batchTable writes a finished table; widths are those of the content.
 type batchTable struct {
-	out    io.Writer
-	schema *types.Schema
-	max    int
-	query  bool
-	rows   [][]string
+	out   io.Writer
+	names []string
+	max   int
+	query bool
+	rows  [][]string
 }
 
 func (t *batchTable) row(c streamsql.Change) error {
@@ -96,32 +110,37 @@ func (t *batchTable) row(c streamsql.Change) error {
 	return nil
 }
 
-func (t *batchTable) end(bool) error {
-	var out bytes.Buffer
-	if len(t.rows) == 0 {
-		_, err := io.WriteString(t.out, "Empty set\n")
-		return err
-	}
-	if len(t.rows) == 1 && t.schema.Len() == 1 && strings.Contains(t.rows[0][0], "\n") {
+func (t *batchTable) end(e ending) error {
+	var sb strings.Builder
+	switch {
+	case len(t.rows) == 0:
+	case len(t.rows) == 1 && len(t.names) == 1 && strings.Contains(t.rows[0][0], "\n"):
 		// A text of several lines (EXPLAIN, SHOW CREATE) is for reading and copying, not for a frame.
 		_, err := io.WriteString(t.out, strings.TrimRight(t.rows[0][0], "\n")+"\n")
 		return err
+	default:
+		appendTable(&sb, t.names, t.rows, t.max)
 	}
-	widths := make([]int, t.schema.Len())
-	for i, n := range t.schema.Names() {
+	sb.WriteString(inSet(e) + "\n")
+	_, err := io.WriteString(t.out, sb.String())
+	return err
+}
+
+// appendTable draws a table as wide as its content, columns at most maxWidth.
+func appendTable(sb *strings.Builder, names []string, rows [][]string, maxWidth int) {
+	widths := make([]int, len(names))
+	for i, n := range names {
 		widths[i] = displayWidth(n)
-		for _, r := range t.rows {
+		for _, r := range rows {
 			widths[i] = max(widths[i], displayWidth(r[i]))
 		}
-		widths[i] = min(widths[i], max(t.max, displayWidth(n)))
+		widths[i] = min(widths[i], max(maxWidth, len(nullCell)))
 	}
-	out.WriteString(border(widths) + line(t.schema.Names(), widths) + border(widths))
-	for _, r := range t.rows {
-		out.WriteString(line(r, widths))
+	sb.WriteString(border(widths) + line(names, widths) + border(widths))
+	for _, r := range rows {
+		sb.WriteString(line(r, widths))
 	}
-	out.WriteString(border(widths) + plural(len(t.rows)) + " in set\n")
-	_, err := t.out.Write(out.Bytes())
-	return err
+	sb.WriteString(border(widths))
 }
 
 func cells(r streamsql.Row, null string) []string {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 
 	"github.com/streamsql/streamsql"
@@ -11,29 +10,43 @@ import (
 
 func checkFile(args []string, out, errs io.Writer) int {
 	f := newFlags("check", "FILE…", "Parses, binds and plans SQL files and validates their options. Contacts nothing and runs nothing.", errs)
+	f.examples = `  streamsql check job.sql                 names, types, options, and what each sink can promise
+  streamsql check --syntax *.sql          parse only
+`
+	f.set.Var(&f.statements, "e", "`SQL` to check; may be repeated")
 	f.set.BoolVar(&f.syntax, "syntax", false, "parse only: names need not exist")
 	f.set.BoolVar(&f.embedded, "embedded-kafka", false, "assume an embedded broker for Kafka tables without bootstrap servers")
 	pos, code, ok := f.parse(args, out)
 	if !ok {
 		return code
 	}
-	return f.eachFile("check", pos, errs, func(eng *streamsql.Engine, src source) error {
-		if f.syntax {
-			return streamsql.CheckSyntax(src.text)
-		}
-		notices, err := eng.Check(src.text)
-		for _, n := range notices {
-			fmt.Fprintln(errs, "notice: "+n)
-		}
-		if err == nil {
+	seen := map[string]bool{}
+	done := func(src source, err error) error {
+		if err == nil && src.name != "" {
 			fmt.Fprintf(out, "%s: OK\n", src.name)
 		}
 		return err
+	}
+	return f.eachFile("check", pos, errs, func(eng *streamsql.Engine, src source) error {
+		if f.syntax {
+			return done(src, streamsql.CheckSyntax(src.text))
+		}
+		notices, err := eng.Check(src.text)
+		for _, n := range notices {
+			if !seen[n] {
+				fmt.Fprintln(errs, "notice: "+n)
+			}
+			seen[n] = true
+		}
+		return done(src, err)
 	})
 }
 
 func explainFile(args []string, out, errs io.Writer) int {
 	f := newFlags("explain", "FILE…", "Shows the plan of every query and INSERT of SQL files, and for each sink how its rows are delivered and why.", errs)
+	f.examples = `  streamsql explain job.sql
+  streamsql explain -e "SELECT COUNT(*) FROM (VALUES (1), (2)) AS t(x)"
+`
 	f.set.BoolVar(&f.embedded, "embedded-kafka", false, "assume an embedded broker for Kafka tables without bootstrap servers")
 	f.set.Var(&f.statements, "e", "`SQL` to explain; may be repeated")
 	pos, code, ok := f.parse(args, out)
@@ -59,22 +72,18 @@ func (f *flags) eachFile(verb string, files []string, errs io.Writer, do func(*s
 	if f.embedded {
 		o.EmbeddedAddr = "127.0.0.1:9092"
 	}
+	sources, err := f.sources(files)
+	if err != nil {
+		fmt.Fprintf(errs, "streamsql: %v\n", err)
+		return exitUsage
+	}
 	eng, err := streamsql.Open("", o)
 	if err != nil {
-		return fail(errs, err, source{})
+		return fail(errs, f.settingError(err), source{})
 	}
 	defer eng.Close()
-	var sources []source
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			fmt.Fprintf(errs, "streamsql: %v\n", err)
-			return exitUsage
-		}
-		sources = append(sources, source{name, string(b)})
-	}
-	for _, s := range f.statements {
-		sources = append(sources, source{"", s})
+	for _, n := range eng.Notices() {
+		fmt.Fprintln(errs, "notice: flag -D: "+n)
 	}
 	for _, src := range sources {
 		if err := do(eng, src); err != nil {
@@ -84,20 +93,32 @@ func (f *flags) eachFile(verb string, files []string, errs io.Writer, do func(*s
 	return exitOK
 }
 
-func printVersion(_ []string, out, _ io.Writer) int {
-	version := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if v := info.Main.Version; v != "" && v != "(devel)" {
-			version = v
-		}
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && version == "devel" && len(s.Value) >= 12 {
-				version = "devel " + s.Value[:12]
-			}
-		}
-		fmt.Fprintf(out, "streamsql %s (%s)\n", version, info.GoVersion)
-		return exitOK
+func printVersion(args []string, out, errs io.Writer) int {
+	f := newFlags("version", "", "Prints the version, the revision it was built from and the Go version.", errs)
+	if _, code, ok := f.parse(args, out); !ok {
+		return code
 	}
-	fmt.Fprintf(out, "streamsql %s\n", version)
+	text := "streamsql " + version()
+	if info, ok := debug.ReadBuildInfo(); ok {
+		text += " (" + info.GoVersion + ")"
+	}
+	fmt.Fprintln(out, text)
 	return exitOK
+}
+
+// version is the module's version, or "devel" and the revision.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel " + s.Value[:12]
+		}
+	}
+	return "devel"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/repl"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // settings collects repeated -D key=value.
@@ -57,27 +59,68 @@ type flags struct {
 	logLevel   string
 	quiet      bool
 	syntax     bool
+	dump       bool
+
+	errs            io.Writer
+	name, args, doc string
+	examples        string // for help, indented lines
+
 	statements list
 	files      list
 	initFile   string
 }
 
 func newFlags(name, args, doc string, errs io.Writer) *flags {
-	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError), settings: settings{}}
-	f.set.SetOutput(errs)
-	f.set.Usage = func() {
-		fmt.Fprintf(f.set.Output(), "usage: streamsql %s [flags] %s\n%s\n\nflags:\n", name, args, doc)
-		f.set.PrintDefaults()
-	}
+	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError), settings: settings{}, errs: errs, name: name, args: args, doc: doc}
+	f.set.SetOutput(io.Discard) // parse and help write what there is to say
+	f.set.Usage = func() {}
 	f.set.Var(f.settings, "D", "`key=value` of a session setting, as SET; may be repeated")
 	return f
+}
+
+// command is how the command is called.
+func (f *flags) command() string { return strings.TrimSpace("streamsql " + f.name) }
+
+// help teaches the command: what it does, examples, flags.
+func (f *flags) help(out io.Writer) {
+	fmt.Fprintf(out, "usage: %s [flags] %s\n%s\n", f.command(), f.args, f.doc)
+	if f.examples != "" {
+		fmt.Fprintf(out, "\nexamples:\n%s", f.examples)
+	}
+	fmt.Fprint(out, "\nflags:\n")
+	f.set.VisitAll(func(x *flag.Flag) {
+		dash := "--"
+		if len(x.Name) == 1 {
+			dash = "-"
+		}
+		value, usage := flag.UnquoteUsage(x)
+		if x.DefValue != "" && x.DefValue != "false" {
+			usage += fmt.Sprintf(" (default %s)", x.DefValue)
+		}
+		fmt.Fprintf(out, "  %s\n", strings.TrimSpace(dash+x.Name+" "+value))
+		for _, l := range wrap(usage, 100) {
+			fmt.Fprintf(out, "        %s\n", l)
+		}
+	})
+}
+
+// wrap breaks text into lines of at most width bytes where it has blanks.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for _, w := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + w)
+	}
+	return append(lines, line)
 }
 
 // engineFlags adds the flags of commands that run jobs.
 func (f *flags) engineFlags() {
 	s := f.set
-	s.StringVar(&f.stateDir, "state-dir", "", "`directory` of tables, checkpoints and state; one process at a time (default .streamsql/<file name>)")
-	s.StringVar(&f.restore, "restore", "latest", "where INSERT jobs start: latest, none (afresh), or the `path` of a savepoint")
+	s.StringVar(&f.stateDir, "state-dir", "", "`directory` of tables, checkpoints and state; one process at a time (default .streamsql/ and the name of the last file without its extension; .streamsql/statements for -e alone, .streamsql/shell for the shell)")
+	s.StringVar(&f.restore, "restore", "latest", "where INSERT jobs start: latest (the newest checkpoint of the state directory), none (afresh), or the `path` of a savepoint")
 	s.BoolVar(&f.embedded, "embedded-kafka", false, "run a Kafka broker inside this process for Kafka tables without bootstrap servers; topics are kept below the state directory. Weaker than a real broker: a kill of the process aborts open transactions (the job then rewinds one checkpoint)")
 	s.StringVar(&f.kafkaAddr, "embedded-kafka-addr", "", "`host:port` of an embedded broker that another streamsql process runs")
 	s.BoolVar(&f.takeOver, "take-over", false, "take the state directory from a process that hangs or is suspended")
@@ -95,29 +138,48 @@ func (f *flags) outputFlags() {
 // parse reads args, flags and positional arguments in any order. ok is false when the command should end with code.
 func (f *flags) parse(args []string, out io.Writer) (pos []string, code int, ok bool) {
 	for {
-		for _, a := range args {
-			if a == "-h" || a == "--help" || a == "-help" {
-				f.set.SetOutput(out)
-			}
+		err := f.set.Parse(args)
+		if err == flag.ErrHelp {
+			f.help(out)
+			return nil, exitOK, false
 		}
-		if err := f.set.Parse(args); err != nil {
-			if err == flag.ErrHelp {
-				return nil, exitOK, false
-			}
-			return nil, exitUsage, false
+		if err != nil {
+			return nil, f.usage(err), false
 		}
 		rest := f.set.Args()
 		if len(rest) == 0 {
 			return pos, exitOK, true
+		}
+		if n := len(args) - len(rest); n > 0 && args[n-1] == "--" {
+			return append(pos, rest...), exitOK, true
 		}
 		pos = append(pos, rest[0])
 		args = rest[1:]
 	}
 }
 
+// usage tells what is wrong with the command line and what to write instead.
+func (f *flags) usage(err error) int {
+	text := err.Error()
+	hint := f.command() + " --help lists the flags"
+	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
+		text = "unknown flag -" + name
+		if len(name) > 1 {
+			text = "unknown flag --" + name
+		}
+		var names []string
+		f.set.VisitAll(func(x *flag.Flag) { names = append(names, x.Name) })
+		if n := diag.Nearest(name, names); n != "" && len(n) > 1 {
+			hint = "did you mean --" + n + "? " + hint
+		}
+	}
+	fmt.Fprintf(f.errs, "%s: %s\n  hint: %s\n", f.command(), text, hint)
+	return exitUsage
+}
+
 // engine opens the engine the flags describe. name names the default state directory.
 func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
-	o := &streamsql.Options{Redefine: true, Settings: f.settings, EmbeddedKafka: f.embedded, EmbeddedAddr: f.kafkaAddr, TakeOver: f.takeOver, Log: f.logger(errs)}
+	o := &streamsql.Options{Redefine: true, Settings: f.settings, EmbeddedKafka: f.embedded, EmbeddedAddr: f.kafkaAddr, TakeOver: f.takeOver}
 	switch f.restore {
 	case "latest", "":
 	case "none":
@@ -128,36 +190,61 @@ func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 	if f.memory != "" {
 		n, err := connectors.ParseMemory(f.memory)
 		if err != nil {
-			return nil, fmt.Errorf("flag -memory: %w", err)
+			return nil, diag.New(diag.Config, diag.Pos{}, "flag --memory=%s", f.memory).Wrap(err)
 		}
 		o.Memory = n
+	}
+	var err error
+	if o.Log, err = f.logger(errs); err != nil {
+		return nil, err
 	}
 	dir := f.stateDir
 	if dir == "" {
 		dir = filepath.Join(".streamsql", strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
 	}
-	return streamsql.Open(dir, o)
+	eng, err := streamsql.Open(dir, o)
+	if err != nil {
+		return nil, f.settingError(err)
+	}
+	if !f.quiet {
+		for _, n := range eng.Notices() {
+			fmt.Fprintln(errs, "notice: flag -D: "+n)
+		}
+	}
+	return eng, nil
 }
 
-func (f *flags) logger(errs io.Writer) *slog.Logger {
+// settingError names the flag when a setting was refused.
+func (f *flags) settingError(err error) error {
+	var s *streamsql.SettingError
+	var d *diag.Error
+	if !errors.As(err, &s) || !errors.As(err, &d) {
+		return err
+	}
+	out := diag.New(d.Code, diag.Pos{}, "flag -D %s=%s", s.Key, f.settings[s.Key]).Wrap(s.Err)
+	out.Detail, out.Hint = d.Detail, d.Hint
+	return out
+}
+
+func (f *flags) logger(errs io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if f.logLevel == "off" {
-		return slog.New(slog.DiscardHandler)
+		return slog.New(slog.DiscardHandler), nil
 	}
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		level = slog.LevelWarn
+		return nil, diag.New(diag.Config, diag.Pos{}, "flag --log: unknown level %q", f.logLevel).WithHint("use debug, info, warn, error or off")
 	}
-	return slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: level})), nil
 }
 
 func (f *flags) printer(out io.Writer) (*repl.Printer, error) {
 	format, err := repl.ParseFormat(f.output)
 	if err != nil {
-		return nil, err
+		return nil, diag.New(diag.Config, diag.Pos{}, "flag -o").Wrap(err).WithHint("use table, csv or json")
 	}
 	mode, err := repl.ParseResultMode(f.resultMode)
 	if err != nil {
-		return nil, err
+		return nil, diag.New(diag.Config, diag.Pos{}, "flag --result-mode").Wrap(err).WithHint("use table or changelog")
 	}
 	return &repl.Printer{Out: out, Format: format, Mode: mode}, nil
 }

@@ -30,6 +30,7 @@ func commands() []command {
 		{"repl", "", "interactive shell (also without a command)", runShell},
 		{"explain", "FILE", "show the plans of a file's queries and INSERTs, and how each sink is delivered to", explainFile},
 		{"check", "FILE", "parse, bind and plan a file and validate its options; contact nothing", checkFile},
+		{"checkpoint", "show [DIR]", "what a state directory holds: checkpoints, positions, pending output", checkpointCommand},
 		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
 		{"version", "", "print the version", printVersion},
 	}
@@ -71,15 +72,15 @@ func usage(out io.Writer) {
 	fmt.Fprint(out, `streamsql runs streaming SQL (Flink SQL's dialect) over Kafka, PostgreSQL and files, exactly once.
 
 usage:
-  streamsql                     interactive shell
-  streamsql -e "SELECT 1"       run statements and exit
+  streamsql                       interactive shell
+  streamsql -e "SELECT 1"         run statements and exit; also -f FILE, -i FILE
 `)
 	for _, c := range commands() {
-		fmt.Fprintf(out, "  streamsql %-19s %s\n", c.name+" "+c.args, c.doc)
+		fmt.Fprintf(out, "  streamsql %-21s %s\n", c.name+" "+c.args, c.doc)
 	}
 	fmt.Fprint(out, `
-"streamsql COMMAND --help" explains a command's flags. Exit codes: 0 done, 1 a job failed, 2 the SQL or the
-configuration is wrong.
+"streamsql COMMAND --help" explains a command, with examples; "streamsql repl --help" the flags without a command. Exit
+codes: 0 done, 1 a job failed, 2 the SQL or the configuration is wrong.
 `)
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/repl"
@@ -16,12 +17,20 @@ import (
 )
 
 func runFiles(args []string, out, errs io.Writer) int {
-	f := newFlags("run", "FILE…", "Runs SQL files: statements in order, until every job has ended. Ctrl-C or SIGTERM stops after a final checkpoint\nand commit; a second one at once. Run the same file again to go on from the newest checkpoint.", errs)
+	f := newFlags("run", "FILE…", `Runs SQL files: statements in order, until every job has ended. The rows of a SELECT go to standard output before the
+next statement starts. A bounded INSERT is waited for; an unbounded one runs on beside the statements that follow.
+Ctrl-C or SIGTERM stops after a final checkpoint and commit, a second one at once. Run the same file again to go on from
+the newest checkpoint. Relative paths are relative to the working folder. Exit codes: 0 done, 1 a job failed, 2 the SQL
+or the configuration is wrong.`, errs)
+	f.examples = `  streamsql run job.sql                                    state in .streamsql/job
+  streamsql run job.sql --state-dir /var/lib/job --restore none
+  streamsql run -D parallelism.default=2 -D execution.checkpointing.interval=1s job.sql
+  streamsql run tables.sql job.sql --embedded-kafka        no broker at hand
+  streamsql run report.sql -o csv > report.csv             rows of its SELECTs
+`
 	f.engineFlags()
 	f.outputFlags()
-	f.set.Var(&f.statements, "e", "`SQL` to run, after the files; may be repeated")
-	f.set.Var(&f.files, "f", "`file` to run; the same as naming it")
-	f.set.StringVar(&f.initFile, "i", "", "`file` of definitions and settings to run first")
+	f.scriptFlags()
 	pos, code, ok := f.parse(args, out)
 	if !ok {
 		return code
@@ -29,76 +38,116 @@ func runFiles(args []string, out, errs io.Writer) int {
 	return f.runTexts(append(pos, f.files...), out, errs)
 }
 
+// scriptFlags adds the flags that name what to run.
+func (f *flags) scriptFlags() {
+	f.set.Var(&f.statements, "e", "`SQL` to run, after the files; may be repeated")
+	f.set.Var(&f.files, "f", "`file` to run; may be repeated")
+	f.set.StringVar(&f.initFile, "i", "", "`file` of definitions and settings to run first")
+}
+
 // source is a text to run and its name for messages.
 type source struct{ name, text string }
 
 // runTexts runs files and statements on one engine.
 func (f *flags) runTexts(files []string, out, errs io.Writer) int {
-	var sources []source
+	name := "statements"
+	if len(files) > 0 {
+		name = files[len(files)-1]
+	}
+	sources, err := f.sources(files)
+	if err != nil {
+		fmt.Fprintf(errs, "streamsql: %v\n", err)
+		return exitUsage
+	}
+	if len(sources) == 0 {
+		fmt.Fprintln(errs, "streamsql run: no file\n  hint: streamsql run job.sql, or streamsql -e \"SELECT 1\"")
+		return exitUsage
+	}
+	return f.withSession(name, out, errs, func(s *session) int {
+		return s.run(func(ctx context.Context) (source, error) {
+			for _, src := range sources {
+				if err := s.runner().Run(ctx, src.text); err != nil {
+					return src, err
+				}
+			}
+			return source{}, nil
+		})
+	})
+}
+
+// sources reads the files, the init file first, and adds the statements.
+func (f *flags) sources(files []string) (out []source, err error) {
 	if f.initFile != "" {
 		files = append([]string{f.initFile}, files...)
 	}
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			fmt.Fprintf(errs, "streamsql: %v\n", err)
-			return exitUsage
+			return nil, err
 		}
-		sources = append(sources, source{name, string(b)})
+		out = append(out, source{name, string(b)})
 	}
 	for _, s := range f.statements {
-		sources = append(sources, source{"", s})
+		out = append(out, source{"", s})
 	}
-	if len(sources) == 0 {
-		fmt.Fprintln(errs, "streamsql run: no file\n  hint: streamsql run job.sql, or streamsql -e \"SELECT 1\"")
-		return exitUsage
-	}
+	return out, nil
+}
+
+// withSession opens the engine for body and closes it.
+func (f *flags) withSession(name string, out, errs io.Writer, body func(*session) int) int {
+	// A reader that has seen enough ("| head") is no failure: writes then return EPIPE, which run understands.
+	signal.Ignore(syscall.SIGPIPE)
 	p, err := f.printer(out)
 	if err != nil {
 		return fail(errs, err, source{})
-	}
-	name := "statements"
-	if len(files) > 0 {
-		name = files[len(files)-1]
 	}
 	eng, err := f.engine(name, errs)
 	if err != nil {
 		return fail(errs, err, source{})
 	}
-	s := &session{eng: eng, printer: p, errs: errs, quiet: f.quiet}
-	code := s.run(sources)
+	s := &session{eng: eng, printer: p, errs: errs, quiet: f.quiet, noted: map[string]bool{}}
+	code := body(s)
 	if err := eng.Close(); err != nil && code == exitOK {
 		return fail(errs, err, source{})
 	}
 	return code
 }
 
-// session runs texts on an engine until they end or the user stops them.
+// session runs statements on an engine until they end or the user stops them.
 type session struct {
 	eng     *streamsql.Engine
 	printer *repl.Printer
 	errs    io.Writer
 	quiet   bool
+
+	progress *repl.Progress
+	mu       sync.Mutex // of errs and noted
+	noted    map[string]bool
+	jobs     sync.WaitGroup // whose summaries are due
 }
 
-func (s *session) run(sources []source) int {
+func (s *session) runner() *repl.Runner {
+	return &repl.Runner{Engine: s.eng, Printer: s.printer, Notice: s.notice, Started: s.started}
+}
+
+// run executes body. The first interrupt or SIGTERM cancels its context and stops the jobs with a final checkpoint, the
+// second ends the process.
+func (s *session) run(body func(context.Context) (source, error)) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
-	interrupted := false
-	var stopped sync.WaitGroup
-	stopped.Add(1)
 	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Add(1)
 	go func() {
-		defer stopped.Done()
+		defer watching.Done()
 		select {
 		case <-done:
 			return
 		case <-stop:
 		}
-		interrupted = true
 		cancel()
 		s.say("stopping after a final checkpoint; once more to stop at once")
 		select {
@@ -107,24 +156,44 @@ func (s *session) run(sources []source) int {
 			os.Exit(exitFailed)
 		}
 	}()
-	progress := newProgress(s.eng, s.errs, !s.quiet && isTerminal(s.errs))
+	if !s.quiet && isTerminal(s.errs) {
+		s.progress = repl.NewProgress(s.eng, s.errs)
+	}
 	code := exitOK
-	for _, src := range sources {
-		r := &repl.Runner{Engine: s.eng, Printer: s.printer, Notice: s.notice}
-		if err := r.Run(ctx, src.text); err != nil && !(interrupted && errors.Is(err, context.Canceled)) {
-			progress.clear()
-			code = fail(s.errs, err, src)
-			break
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	src, err := body(ctx)
+	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !stopped && !errors.Is(err, syscall.EPIPE) {
+		s.jobsEnded(err)
+		s.progress.Clear()
+		code = fail(s.errs, err, src)
 	}
 	code = max(code, s.stopJobs())
-	progress.close()
+	s.jobs.Wait()
+	s.progress.Close()
 	close(done)
-	stopped.Wait()
+	watching.Wait()
 	return code
+}
+
+// jobsEnded lets the summary of a failed job come before its error.
+func (s *session) jobsEnded(err error) {
+	var job *repl.JobError
+	if errors.As(err, &job) && job.Job != nil && len(s.eng.Jobs()) == 1 {
+		s.jobs.Wait()
+	}
+}
+
+// started arranges for the summary of a job.
+func (s *session) started(j *streamsql.Job) {
+	if j.Schema() != nil {
+		return
+	}
+	s.jobs.Add(1)
+	go func() {
+		defer s.jobs.Done()
+		<-j.Done()
+		s.say(repl.Summary(j, time.Now()))
+	}()
 }
 
 // stopJobs stops what still runs with a final checkpoint.
@@ -135,6 +204,7 @@ func (s *session) stopJobs() int {
 			continue
 		}
 		if err := j.Stop(context.Background(), streamsql.StopOptions{}); err != nil {
+			s.progress.Clear()
 			fmt.Fprintln(s.errs, diag.Render(err, "", ""))
 			code = exitFailed
 		}
@@ -142,12 +212,25 @@ func (s *session) stopJobs() int {
 	return code
 }
 
-func (s *session) notice(text string) { s.say("notice: " + text) }
+// notice shows a remark, once however often it is made.
+func (s *session) notice(text string) {
+	s.mu.Lock()
+	seen := s.noted[text]
+	s.noted[text] = true
+	s.mu.Unlock()
+	if !seen {
+		s.say("notice: " + text)
+	}
+}
 
 func (s *session) say(text string) {
-	if !s.quiet {
-		fmt.Fprintln(s.errs, text)
+	if s.quiet {
+		return
 	}
+	s.progress.Clear()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(s.errs, text)
 }
 
 // fail prints an error with its place in the source.

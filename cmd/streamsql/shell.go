@@ -1,29 +1,138 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/streamsql/streamsql/repl"
 )
 
-// runShell is the command without a verb: -e and -f run statements and files, otherwise the shell starts.
+// historyEnv names the environment variable with the shell's history file; empty means none.
+const historyEnv = "STREAMSQL_HISTORY"
+
+// runShell is the command without a verb: -e and -f run statements and files, otherwise the shell starts, or, when
+// standard input is not a terminal, what stands there is run.
 func runShell(args []string, out, errs io.Writer) int {
-	f := newFlags("", "", "Without -e and -f: the interactive shell.", errs)
+	f := newFlags("", "", `Without -e and -f: the interactive shell; when standard input is not a terminal, the statements there are run like a
+file. INSERTs of the shell run as background jobs; leaving it stops them with a final checkpoint, and the same INSERT
+goes on from there in a later shell. Tables and state are kept in the state directory. The history is kept in the
+user's configuration folder, or in the file that STREAMSQL_HISTORY names.`, errs)
+	f.examples = `  streamsql                                    the shell; \? lists its commands
+  streamsql -i tables.sql                      the shell, with the tables of a file
+  streamsql -e "SELECT 1"                      run and exit
+  echo "SHOW TABLES;" | streamsql --state-dir .streamsql/job -o json
+`
 	f.engineFlags()
 	f.outputFlags()
-	f.set.Var(&f.statements, "e", "`SQL` to run; may be repeated")
-	f.set.Var(&f.files, "f", "`file` to run; may be repeated")
-	f.set.StringVar(&f.initFile, "i", "", "`file` of definitions and settings to run first")
+	f.scriptFlags()
 	pos, code, ok := f.parse(args, out)
 	if !ok {
 		return code
 	}
 	if len(pos) > 0 {
-		fmt.Fprintf(errs, "streamsql: unexpected argument %q\n  hint: streamsql --help\n", pos[0])
+		fmt.Fprintf(errs, "streamsql: unexpected argument %q\n  hint: streamsql run %s runs a file, streamsql --help lists the commands\n", pos[0], pos[0])
 		return exitUsage
 	}
 	if len(f.files)+len(f.statements) > 0 {
 		return f.runTexts(f.files, out, errs)
 	}
-	fmt.Fprintln(errs, "streamsql: no shell in this build")
-	return exitUsage
+	first, err := f.sources(nil)
+	if err != nil {
+		fmt.Fprintf(errs, "streamsql: %v\n", err)
+		return exitUsage
+	}
+	return f.withSession("shell", out, errs, func(s *session) int {
+		if isTerminal(os.Stdin) && isTerminal(out) {
+			return s.interactive(first, out)
+		}
+		return s.piped(first)
+	})
+}
+
+// piped runs standard input statement by statement, as they come.
+func (s *session) piped(first []source) int {
+	return s.run(func(ctx context.Context) (source, error) {
+		r := s.runner()
+		for _, src := range first {
+			if err := r.Run(ctx, src.text); err != nil {
+				return src, err
+			}
+		}
+		text, err := repl.RunPipe(ctx, r, s.errs, os.Stdin)
+		return source{"", text}, err
+	})
+}
+
+// interactive is the shell.
+func (s *session) interactive(first []source, out io.Writer) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(end)
+	go func() {
+		select {
+		case <-end:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+
+	for _, src := range first {
+		if err := s.runner().Run(ctx, src.text); err != nil {
+			return fail(s.errs, err, src)
+		}
+	}
+	fmt.Fprint(out, repl.Banner(version()))
+	sh := &repl.Shell{Engine: s.eng, Printer: s.printer, Out: out, Err: s.errs, Interrupts: interrupts}
+	if err := sh.Run(ctx, historyFile()); err != nil {
+		return fail(s.errs, err, source{})
+	}
+	return s.leave(interrupts)
+}
+
+// leave stops the jobs of the shell. An interrupt ends the process at once.
+func (s *session) leave(interrupts <-chan os.Signal) int {
+	n := 0
+	for _, j := range s.eng.Jobs() {
+		if !j.Status().State.Ended() {
+			n++
+			s.started(j)
+		}
+	}
+	if n == 0 {
+		return exitOK
+	}
+	what := fmt.Sprintf("%d jobs", n)
+	if n == 1 {
+		what = "1 job"
+	}
+	s.say("stopping " + what + " with a final checkpoint; Ctrl-C to stop at once")
+	go func() {
+		<-interrupts
+		os.Exit(exitFailed)
+	}()
+	code := s.stopJobs()
+	s.jobs.Wait()
+	return code
+}
+
+// historyFile is where the shell keeps its lines, "" for nowhere.
+func historyFile() string {
+	if name, set := os.LookupEnv(historyEnv); set {
+		return name
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "streamsql", "history")
 }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors/datagen"
+	"github.com/streamsql/streamsql/connectors/file"
+	"github.com/streamsql/streamsql/connectors/kafka"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+func checkpointCommand(args []string, out, errs io.Writer) int {
+	f := newFlags("checkpoint", "show [DIR]", `Shows the checkpoints in a state directory, a job's directory or a savepoint: newest first, with the sources' positions,
+state sizes and output that is pre-committed and not known to be committed. DIR is .streamsql by default, with all state
+directories in it. It only reads, and may be used while a job runs.`, errs)
+	f.examples = `  streamsql checkpoint show                    everything below .streamsql
+  streamsql checkpoint show .streamsql/job
+  streamsql checkpoint show .streamsql/job --json | jq .ID
+`
+	f.set.BoolVar(&f.dump, "json", false, "the manifests as JSON, one after the other, newest first")
+	pos, code, ok := f.parse(args, out)
+	if !ok {
+		return code
+	}
+	if len(pos) == 0 || pos[0] != "show" || len(pos) > 2 {
+		fmt.Fprintln(errs, "streamsql checkpoint: what to do is missing or unknown\n  hint: streamsql checkpoint show [DIR]")
+		return exitUsage
+	}
+	dir := ".streamsql"
+	if len(pos) == 2 {
+		dir = pos[1]
+	}
+	if err := showCheckpoints(out, dir, f.dump, time.Now()); err != nil {
+		return fail(errs, err, source{})
+	}
+	return exitOK
+}
+
+// showCheckpoints prints what jobs' directories below dir hold.
+func showCheckpoints(out io.Writer, dir string, dump bool, now time.Time) error {
+	if _, err := os.Stat(dir); err != nil {
+		return diag.New(diag.Config, diag.Pos{}, "no state directory %q", dir).WithHint("give the directory that --state-dir named, or that of a savepoint")
+	}
+	jobs := jobDirs(dir)
+	if len(jobs) == 0 {
+		return diag.New(diag.Config, diag.Pos{}, "no job has left anything in %q", dir).WithHint("give the directory that --state-dir named, or that of a savepoint")
+	}
+	for _, j := range jobs {
+		cs, err := checkpoint.ReadCheckpoints(vfs.Default, j)
+		if err != nil {
+			return err
+		}
+		if !dump {
+			if err := showJob(out, j, cs, now); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, c := range cs {
+			b, err := checkpoint.Dump(c)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(out, "%s\n", b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// jobDirs are the directories of jobs in a job's directory, a state directory, or a directory of state directories.
+func jobDirs(dir string) []string {
+	if m, _ := filepath.Glob(filepath.Join(dir, "chk-*")); len(m) > 0 {
+		return []string{dir}
+	}
+	var out []string
+	for _, pattern := range []string{"jobs/*", "*/jobs/*"} {
+		m, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
+		out = append(out, m...)
+	}
+	return out
+}
+
+func showJob(out io.Writer, dir string, cs []*checkpoint.Checkpoint, now time.Time) error {
+	confirmed, err := checkpoint.ReadConfirmed(vfs.Default, dir)
+	if err != nil {
+		return err
+	}
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "%s\n", dir)
+	if h, ok, err := checkpoint.ReadHolder(vfs.Default, dir); err == nil && ok {
+		fmt.Fprintf(&sb, "  last owner: process %d on %s since %s, fencing number %d\n", h.PID, h.Host, h.Since.UTC().Format(time.DateTime), h.Fence)
+	}
+	if len(cs) == 0 {
+		sb.WriteString("  no checkpoint\n")
+	}
+	describe := describer(dir)
+	for _, c := range cs {
+		showCheckpoint(&sb, c, confirmed, now, describe)
+	}
+	_, err = io.WriteString(out, sb.String())
+	return err
+}
+
+func showCheckpoint(sb *strings.Builder, c *checkpoint.Checkpoint, confirmed checkpoint.ID, now time.Time, describe func(checkpoint.OperatorID, []byte) string) {
+	what := "checkpoint"
+	if c.Savepoint {
+		what = "savepoint"
+	}
+	fmt.Fprintf(sb, "  %s %d, %s, %s ago", what, c.ID, c.StartedAt.UTC().Format(time.DateTime), now.Sub(c.StartedAt).Round(time.Second))
+	if c.Final {
+		sb.WriteString(", final: all input was read")
+	}
+	files, bytes, small := 0, int64(0), 0
+	for _, s := range c.Subtasks {
+		small += len(s.State)
+		for _, f := range s.Files {
+			files++
+			bytes += f.Size
+		}
+	}
+	fmt.Fprintf(sb, "\n    lineage %s, fencing number %d\n    state: %d bytes in %d files, %d bytes of operators\n", c.Lineage, c.Fence, bytes, files, small)
+	for _, s := range c.Subtasks {
+		for _, p := range s.Positions {
+			fmt.Fprintf(sb, "    %s/%d split %s: %s\n", s.Subtask.Operator, s.Subtask.Index, p.Split, describe(s.Subtask.Operator, p.Next))
+		}
+	}
+	if len(c.Pending) == 0 || c.ID <= confirmed {
+		sb.WriteString("    output: committed\n")
+		return
+	}
+	for _, p := range c.Pending {
+		fmt.Fprintf(sb, "    pending output: %s/%d of checkpoint %d, pre-committed %s ago, %d bytes\n", p.Sink, p.Subtask, p.Checkpoint,
+			now.Sub(p.CreatedAt).Round(time.Second), len(p.Payload))
+	}
+}
+
+// describer reads positions with the decoder of the connector that the catalog of the state directory names for the
+// table; others are shown in hex.
+func describer(jobDir string) func(checkpoint.OperatorID, []byte) string {
+	decoders := map[string]func([]byte) (string, error){
+		"kafka": kafka.DescribePosition, "upsert-kafka": kafka.DescribePosition, "filesystem": file.DescribePosition, "datagen": datagen.DescribePosition,
+	}
+	connector := map[string]string{}
+	// Read as text: an engine would want the directory for itself.
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(jobDir)), catalog.FileName))
+	statements, _ := sql.ParseScript(string(text))
+	for _, st := range statements {
+		if t, ok := st.Stmt.(*sql.CreateTable); ok {
+			for _, o := range t.Options {
+				if o.Key == "connector" {
+					parts := t.Path.Parts()
+					connector[parts[len(parts)-1]] = o.Value
+				}
+			}
+		}
+	}
+	return func(op checkpoint.OperatorID, next []byte) string {
+		_, table, _ := strings.Cut(string(op), "[")
+		table, _, _ = strings.Cut(table, "]")
+		if decode := decoders[connector[table]]; decode != nil {
+			if text, err := decode(next); err == nil {
+				return text
+			}
+		}
+		return "0x" + hex.EncodeToString(next)
+	}
+}
