@@ -2,12 +2,14 @@ package streamsql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"time"
 
 	"github.com/streamsql/streamsql/connectors/memory"
+	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
@@ -72,13 +74,35 @@ func (e *Engine) Queue(table string) (*Queue, error) {
 	return &Queue{queue: e.bus.Queue(name), schema: schema, session: e.Session()}, nil
 }
 
-// Next is the next row; it waits for one. io.EOF follows the last row of a job that finished.
+// Next is the next row; it waits for one. When every job that writes the table has ended, the last row is followed by
+// io.EOF, or by the error of the job that failed last. Starting a job that writes it makes Next wait again.
 func (q *Queue) Next(ctx context.Context) (Change, error) {
 	r, err := q.queue.Next(ctx)
 	if err != nil {
 		return Change{}, err
 	}
 	return Change{Kind: r.Kind, Row: Row{schema: q.schema, datums: r.Values, session: q.session}}, nil
+}
+
+// beginQueues opens the queues that a plan writes and returns their names.
+func (e *Engine) beginQueues(plan *planner.Plan) (queues []string) {
+	for _, s := range plan.Sinks {
+		if name, _, err := e.memoryTable(s.Table); err == nil {
+			e.bus.Queue(name).Begin()
+			queues = append(queues, name)
+		}
+	}
+	return queues
+}
+
+// endQueues ends them for a job that has ended.
+func (e *Engine) endQueues(queues []string, err error) {
+	if errors.Is(err, context.Canceled) {
+		err = nil // stopped on purpose
+	}
+	for _, q := range queues {
+		e.bus.Queue(q).End(err)
+	}
 }
 
 func (e *Engine) memoryTable(name string) (bus string, schema *types.Schema, err error) {

@@ -24,6 +24,7 @@ type Queue struct {
 	limit   int
 	changed chan struct{}
 	ended   bool
+	open    int // jobs that called Begin and not yet End
 	err     error
 	faults  map[Op][]error
 	onOp    func(Op)
@@ -120,11 +121,21 @@ func (q *Queue) Wait(ctx context.Context, n int64) error {
 	}
 }
 
-// End tells readers that no rows follow: the program calls it when the job ended, with why it failed, if it did.
+// Begin announces a job that writes the queue: readers wait for its rows. Rows that nobody took stay.
+func (q *Queue) Begin() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open++
+	q.ended, q.err = false, nil
+}
+
+// End tells readers that no rows follow: the program calls it when a job ended, with why it failed, if it did. While
+// other jobs that called Begin still run, the queue stays open.
 func (q *Queue) End(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.ended, q.err = true, err
+	q.open = max(0, q.open-1)
+	q.ended, q.err = q.open == 0, err
 	q.signal()
 }
 
