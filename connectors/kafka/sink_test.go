@@ -156,7 +156,7 @@ func TestAbortRefusesOpenCommittables(t *testing.T) {
 func TestTimedOutTransaction(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
 		topic := e.topic(t, 1)
-		opts := []string{"properties.transaction.timeout.ms", "1000"}
+		opts := []string{"properties.transaction.timeout.ms", "5000"}
 		cs := preCommitted(t, e, topic, opts...)
 		j := job(topic)
 		j.Fence = 2
