@@ -43,16 +43,23 @@ type site struct {
 	ret  types.Type
 }
 
-// literal is the value of argument i when it is a constant that is not NULL.
+// literal is the value of argument i when it is a literal, or minus a literal, and not NULL. Other constant expressions
+// do not count, as in Flink: a bad pattern such as '(' || ” fails when a row meets it.
 func (b *site) literal(i int) (types.Datum, bool) {
 	if i >= len(b.args) {
 		return types.Datum{}, false
 	}
-	if l, ok := b.args[i].(*Literal); ok && !l.Value.IsNull {
-		return l.Value, true
+	x := b.args[i]
+	if u, ok := x.(*Unary); ok && u.Op == "-" {
+		if f, err := Fold(x, b.Session); err == nil {
+			x = f
+		}
 	}
-	// A constant expression such as 'a' || 'b' was not folded yet.
-	return types.Datum{}, false
+	l, ok := x.(*Literal)
+	if !ok || l.Value.IsNull {
+		return types.Datum{}, false
+	}
+	return l.Value, true
 }
 
 // spec says how a function binds.

@@ -30,13 +30,6 @@ func roundType(b *site) (types.Type, error) {
 	if len(b.args) > 1 {
 		l, ok := b.literal(1)
 		if !ok {
-			if f, err := Fold(b.args[1], b.Session); err == nil {
-				if fl, isLit := f.(*Literal); isLit && !fl.Value.IsNull {
-					l, ok = fl.Value, true
-				}
-			}
-		}
-		if !ok {
 			return t, nil
 		}
 		n = l.I64

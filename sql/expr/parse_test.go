@@ -251,7 +251,46 @@ func (p *exprParser) primary() Expr {
 		return c
 	}
 	p.expect("(")
-	return must(p.reg.NewCall(t, p.list(")"), CallOptions{}, p.sess))
+	return p.call(t)
+}
+
+// call reads the arguments of a function. Keywords are EXTRACT(unit FROM x), F(unit, x), F(x TO unit), TRIM(LEADING x,
+// y), and behind a | a returned type and option words: JSON_VALUE(x, y | RETURNING INT 'NULL ON EMPTY').
+func (p *exprParser) call(name string) Expr {
+	var o CallOptions
+	if p.pos+1 < len(p.toks) {
+		up := strings.ToUpper(p.toks[p.pos])
+		after := p.toks[p.pos+1]
+		switch {
+		case unitMonths[up] > 0 || unitMillis[up] > 0 || p.peek(up, "FROM"):
+			if after == "," || strings.EqualFold(after, "FROM") {
+				o.Unit = up
+				p.pos += 2
+			}
+		case up == "LEADING" || up == "TRAILING" || up == "BOTH":
+			o.Words = append(o.Words, up)
+			p.pos++
+		}
+	}
+	var args []Expr
+	for !p.accept(")") {
+		switch {
+		case p.accept("TO"):
+			o.Unit = strings.ToUpper(p.next())
+		case p.accept("|"):
+			if p.accept("RETURNING") {
+				t := p.typ()
+				o.Return = &t
+			}
+			for !p.peek(")") && !p.peek(",") {
+				o.Words = append(o.Words, unquote(p.next()))
+			}
+		default:
+			args = append(args, p.or())
+			p.accept(",")
+		}
+	}
+	return must(p.reg.NewCall(name, args, o, p.sess))
 }
 
 // interval reads 'n' unit, 'y-m' YEAR and 'd h:m:s' DAY literals.

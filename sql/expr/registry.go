@@ -75,7 +75,7 @@ func (r *Registry) unknown(name string) error {
 	if slices.Contains(flinkFunctions, upper) {
 		return diag.New(diag.Unsupported, diag.Pos{}, "function %s is not supported", upper).
 			WithDetail("Flink SQL has it, streamsql does not").
-			WithHint("SHOW FUNCTIONS lists the functions there are")
+			WithHint("%s", insteadOf(upper))
 	}
 	err := diag.New(diag.Semantic, diag.Pos{}, "unknown function %s", name).
 		WithHint("SHOW FUNCTIONS lists the functions there are")

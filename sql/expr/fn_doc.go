@@ -1,0 +1,112 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FunctionsDoc is docs/sql/functions.md: the page of all built-in functions.
+func FunctionsDoc() string {
+	var sb strings.Builder
+	r := NewRegistry()
+	all := r.Functions()
+	fmt.Fprintf(&sb, "# Functions\n\n"+
+		"The %d built-in scalar functions. Names, types and results are those of Flink SQL 2.x. Unless a function says otherwise, a NULL\n"+
+		"argument gives NULL, positions count code points from 1, and an error belongs to the row that has it: it names the\n"+
+		"table, the offset and the value.\n", len(all))
+	for _, c := range docCategories {
+		fmt.Fprintf(&sb, "\n## %s\n\n| function | result |\n|---|---|\n", c.title)
+		for _, f := range all {
+			if f.Category == c.name {
+				fmt.Fprintf(&sb, "| %s | %s |\n", docUsage(f), docCell(f.Doc))
+			}
+		}
+	}
+	sb.WriteString(docRegex + docPatterns + docPaths + docDifferences)
+	sb.WriteString("\n## Not supported yet\n\nFunctions of Flink SQL that are refused by name:\n\n| function | instead |\n|---|---|\n")
+	for _, n := range flinkFunctions {
+		if r.Lookup(n) == nil {
+			fmt.Fprintf(&sb, "| `%s` | %s |\n", n, docCell(insteadOf(n)))
+		}
+	}
+	return sb.String()
+}
+
+var docCategories = []struct{ name, title string }{
+	{"conditional", "Conditional"}, {"arithmetic", "Arithmetic"}, {"string", "Strings"}, {"temporal", "Dates and times"},
+	{"collection", "Arrays and maps"}, {"JSON", "JSON"}, {"hash", "Hashes"}, {"auxiliary", "Auxiliary"},
+}
+
+func docUsage(f *Func) string {
+	s := "`" + docCell(f.Usage) + "`"
+	for _, a := range slices.Sorted(slices.Values(f.Aliases)) {
+		s += ", `" + a + "`"
+	}
+	return s
+}
+
+func docCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// insteadOf says what to write in place of a function of Flink that streamsql does not have.
+func insteadOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, "BITMAP_"):
+		return "count with COUNT(DISTINCT x)"
+	case strings.HasPrefix(name, "GROUP"):
+		return "GROUPING SETS, CUBE and ROLLUP are not supported; write one query per grouping"
+	}
+	if s := instead[name]; s != "" {
+		return s
+	}
+	return "SHOW FUNCTIONS lists the functions there are"
+}
+
+var instead = map[string]string{
+	"PARSE_JSON": "keep the text and read it with JSON_VALUE or JSON_QUERY", "TRY_PARSE_JSON": "keep the text and read it with JSON_VALUE or JSON_QUERY",
+	"JSON_LENGTH":       "JSON_VALUE(x, '$.length()' RETURNING INTEGER)",
+	"CURRENT_WATERMARK": "filter late rows by comparing the row's time with CURRENT_TIMESTAMP",
+	"SOURCE_WATERMARK":  "declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table",
+	"CURRENT_DATABASE":  "write the name as a string", "OBJECT_OF": "ROW(a, b)", "OBJECT_UPDATE": "ROW(a, b) with the new values",
+	"OVERLAPS": "compare the ends: a.start <= b.end AND b.start <= a.end", "PRINT": "INSERT INTO a table of the print connector",
+	"STREAMRECORD_TIMESTAMP": "read the metadata column: ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'",
+}
+
+const docRegex = `
+## Regular expressions
+
+Patterns have Java's syntax: classes with ranges, ` + "`&&`" + ` and nesting, ` + "`\\d \\w \\s \\h \\v \\R \\b`" + ` (of ASCII), ` + "`\\p{Alpha}`, `\\p{L}`, `\\p{IsGreek}`" + `,
+greedy, lazy and possessive quantifiers, groups with and without names, back references, look-ahead, bounded look-behind,
+atomic groups, ` + "`\\Q..\\E`" + `, and the flags i, s, m, x, u and d inside the pattern. Not supported are ` + "`\\G`, `\\X`, `\\N{..}`" + `, Unicode blocks
+(` + "`\\p{InGreek}`" + `) and the flag U; such patterns are refused, never taken for something else.
+
+Most patterns run in linear time. Those with look-around, back references, possessive quantifiers or loops over the empty
+string run on a backtracking engine that gives up after a second per match with an error of the row.
+`
+
+const docPatterns = `
+## Date and time patterns
+
+TO_TIMESTAMP, TO_TIMESTAMP_LTZ and DATE_FORMAT of a TIMESTAMP take patterns of java.time: ` + "`y u M L d D E e a h H k K m s S A n N Q w Y G`" + `,
+` + "`'text'`" + ` and optional parts in ` + "`[ ]`" + `. S is a digit of the fraction. TO_DATE, UNIX_TIMESTAMP, FROM_UNIXTIME and DATE_FORMAT of a
+string take those of SimpleDateFormat and read leniently: numbers out of range roll over, text behind the match is ignored,
+and S is a number of milliseconds. Names are English.
+`
+
+const docPaths = `
+## JSON paths
+
+` + "`lax $.name`, `strict $.name`" + `; without a word a path is strict. ` + "`$.a.b`, `$['a b']`, `$[0]`, `$[-1]`, `$[0,2]`, `$[1:3]`, `$[*]`, `$.*`, `$..name`" + `,
+` + "`$[?(@.a > 1 && @.b == 'x')]`, `$.list.length()`" + `. A path that is strict and finds nothing, or a JSON null, is an error, which ON ERROR
+turns into NULL by default; a lax one is empty.
+`
+
+const docDifferences = `
+## Differences from Flink
+
+Times before 1970 are rounded down, so their fields are those of the day they lie in. Strings are ordered by code points,
+and LPAD, RPAD, OVERLAY and SPLIT with '' count code points, so that no character is cut in half. CONVERT_TZ with an
+unknown zone gives NULL rather than GMT, TO_DATE with a pattern gives NULL for other text, TO_TIMESTAMP_LTZ of other text is
+NULL without a pattern too. JSON_VALUE RETURNING applies ON ERROR when the value has another type. NaN is the greatest
+number. Sine, tangent and their like may differ from Java's in the last digit.
+`

@@ -1,0 +1,68 @@
+package expr
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:generate go test -run TestFunctionsDoc -update-docs
+
+var updateDocs = flag.Bool("update-docs", false, "write docs/sql/functions.md")
+
+// TestFunctionsDoc: the page is the one the table gives. go generate writes it.
+func TestFunctionsDoc(t *testing.T) {
+	path := filepath.Join("..", "..", "docs", "sql", "functions.md")
+	want := FunctionsDoc()
+	if *updateDocs {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/sql/functions.md is old: run go generate ./sql/expr")
+	}
+	for _, f := range NewRegistry().Functions() {
+		if f.Doc == "" || !strings.HasPrefix(f.Usage, f.Name) || strings.Count(want, "`"+docCell(f.Usage)+"`") != 1 {
+			t.Errorf("%s has no line of its own: usage %q, doc %q", f.Name, f.Usage, f.Doc)
+		}
+	}
+}
+
+// TestFlinkNames: every function of Flink is there or refused as unsupported, with something to write instead; other
+// names are unknown.
+func TestFlinkNames(t *testing.T) {
+	r := NewRegistry()
+	have := 0
+	for _, n := range flinkFunctions {
+		if r.Lookup(n) != nil {
+			have++
+			continue
+		}
+		_, err := r.NewCall(strings.ToLower(n), nil, CallOptions{}, Session{})
+		if err == nil || !strings.Contains(err.Error(), "function "+n+" is not supported") || insteadOf(n) == "" {
+			t.Errorf("%s: %v", n, err)
+		}
+	}
+	if have < 140 {
+		t.Errorf("%d of Flink's functions", have)
+	}
+	known := map[string]bool{}
+	for _, n := range flinkFunctions {
+		known[n] = true
+	}
+	for _, f := range r.Functions() {
+		if !known[f.Name] {
+			t.Errorf("%s is no function of Flink", f.Name)
+		}
+	}
+	if _, err := r.NewCall("frobnicate", nil, CallOptions{}, Session{}); err == nil || !strings.Contains(err.Error(), "unknown function") {
+		t.Errorf("got %v", err)
+	}
+}
