@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test race fuzz crash bench rewrite docs clean
+.PHONY: help build lint check test race fuzz crash big bench microbench rewrite docs clean
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-10s %s\n' "$$t" "$$d"; done
@@ -39,7 +39,14 @@ fuzz: ## run every fuzzer for T each: make fuzz T=60s [PKG=./sql]
 crash: ## kill the job N times at random, on real parts: make crash N=100
 	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0
 
-bench: ## benchmarks matching B: make bench B=JSON [PKG=./exec/...]
+big: ## 20 million groups under 512 MiB, killed twice; minutes (docs/benchmarks.md)
+	STREAMSQL_BIG=1 $(GO) test ./tests/bigstate -count=1 -v -timeout 0
+
+bench: ## Kafka to Kafka on a real broker, rows per second and core, by stage: writes bin/bench.md and bin/bench.json
+	@mkdir -p bin
+	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./tests/bench -count=1 -v -timeout 0
+
+microbench: ## Go benchmarks matching B: make microbench B=JSON [PKG=./exec/...]
 	$(GO) test -run '^$$' -bench '$(B)' -benchmem -timeout 0 $(PKG)
 
 rewrite: ## record the golden files anew; read the difference before you commit it

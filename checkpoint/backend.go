@@ -174,9 +174,8 @@ func (b *Backend) Close() error {
 		b.db = nil
 	}
 	if b.cache != nil {
-		b.cache.Unref()
 		b.cache = nil
-		b.budget.add(-b.budget.limit / 32)
+		b.budget.releaseBlocks()
 	}
 	if rerr := b.fs.RemoveAll(b.dir); rerr != nil {
 		err = errors.Join(err, b.ioError("cannot remove", rerr))
@@ -227,14 +226,18 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 	l.b.fail(l.b.ioError("the store failed in", fmt.Errorf(format, args...)))
 }
 
-// blockSize and the options below are part of no format: any Pebble of the same major version reads the files.
-const blockSize = 32 << 10
+// blockSize and the options below are part of no format: any Pebble of the same major version reads the files. Keys are
+// hashes, so that a probe of a large table finds every key in another block and decompresses it for that key alone:
+// blocks are small.
+const blockSize = 4 << 10
+
+// l0Files is how many ingested files pile up before they are merged. Each spans all hashes, so that merging them rewrites
+// the level below; reads pass over the files that lack a key by their Bloom filters.
+const l0Files = 10
 
 func (b *Backend) pebbleOptions() *pebble.Options {
 	if b.cache == nil {
-		size := min(max(b.budget.limit/32, 64<<10), 64<<20)
-		b.cache = pebble.NewCache(size)
-		b.budget.add(b.budget.limit / 32)
+		b.cache = b.budget.acquireBlocks()
 	}
 	o := &pebble.Options{
 		FS:                          b.fs,
@@ -242,7 +245,7 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		DisableWAL:                  true, // a crash falls back to the checkpoint anyway
 		MemTableSize:                256 << 10,
 		MemTableStopWritesThreshold: 2,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       l0Files,
 		L0StopWritesThreshold:       1000,
 		MaxOpenFiles:                512,
 		FormatMajorVersion:          pebble.FormatTableFormatV6,

@@ -1,7 +1,10 @@
 package checkpoint
 
 import (
+	"sync"
 	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -12,6 +15,10 @@ import (
 type MemoryBudget struct {
 	limit int64
 	used  atomic.Int64
+
+	mu     sync.Mutex
+	blocks *pebble.Cache // of all backends; nil while none has rows on disk
+	users  int           // backends that hold blocks
 }
 
 // MinMemoryBudget is the smallest budget a job may configure.
@@ -47,3 +54,28 @@ func (m *MemoryBudget) add(n int64) { m.used.Add(n) }
 
 // over is how many bytes are taken beyond the limit, 0 if none.
 func (m *MemoryBudget) over() int64 { return max(0, m.used.Load()-m.limit) }
+
+// blockCacheSize is the part of the budget for blocks of state on disk. It should hold the Bloom filters, 10 bits for each
+// key: without them every read of a spilled table would fetch a filter anew.
+func (m *MemoryBudget) blockCacheSize() int64 { return min(max(m.limit/8, 64<<10), 256<<20) }
+
+// acquireBlocks is the block cache that all backends share; each gives it back with releaseBlocks.
+func (m *MemoryBudget) acquireBlocks() *pebble.Cache {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.users++; m.users == 1 {
+		m.blocks = pebble.NewCache(m.blockCacheSize())
+		m.add(m.blockCacheSize())
+	}
+	return m.blocks
+}
+
+func (m *MemoryBudget) releaseBlocks() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.users--; m.users == 0 {
+		m.blocks.Unref() // databases that are still open hold their own references
+		m.blocks = nil
+		m.add(-m.blockCacheSize())
+	}
+}

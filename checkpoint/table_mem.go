@@ -33,6 +33,7 @@ type table struct {
 	tombs      []uint32 // tombstones copied by a seal, to drop once it is in Pebble
 	n          int64
 	absent     int64 // live keys on disk only
+	spilled    bool  // told that rows are on disk only
 
 	now     int64
 	refsOut bool // an operator holds Refs: rows may only be moved in Probe

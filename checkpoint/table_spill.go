@@ -178,6 +178,7 @@ func (t *table) shrink() error {
 		t.evict(target, false)
 	}
 	if t.a.bytes <= target {
+		t.noteSpilled()
 		return nil
 	}
 	// What is left is changed, being sealed or recently used.
@@ -197,7 +198,18 @@ func (t *table) shrink() error {
 		t.evict(target, true)
 	}
 	t.x.shrink()
+	t.noteSpilled()
 	return nil
+}
+
+// noteSpilled tells once that the table outgrew memory: from now on reads of cold rows cost a look at the disk.
+func (t *table) noteSpilled() {
+	if t.spilled || t.absent == 0 {
+		return
+	}
+	t.spilled = true
+	t.b.log.Info("state: memory is full, cold rows go to disk", "table", t.name, "rows", t.n, "on disk only", t.absent,
+		"state.memory", t.b.budget.limit)
 }
 
 // share is what this table should free: its part of the overrun, by size, down to a floor.
@@ -302,7 +314,8 @@ func (t *table) loadOne(hash uint64, key []byte) (uint32, bool, error) {
 
 // fetch puts the row under disk key dk, if any, into memory. An expired one comes as a tombstone.
 func (t *table) fetch(it *pebble.Iterator, dk []byte, hash uint64, key []byte) (uint32, bool, error) {
-	if !it.SeekGE(dk) || !bytes.Equal(it.Key(), dk) {
+	// A prefix is a whole key here: files whose Bloom filter lacks it are not read.
+	if !it.SeekPrefixGE(dk) || !bytes.Equal(it.Key(), dk) {
 		if err := it.Error(); err != nil {
 			return 0, false, t.readError(err)
 		}

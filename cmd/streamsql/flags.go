@@ -57,6 +57,7 @@ type flags struct {
 	takeOver   bool
 	memory     string
 	logLevel   string
+	cpuProfile string
 	quiet      bool
 	syntax     bool
 	dump       bool
@@ -125,6 +126,7 @@ func (f *flags) engineFlags() {
 	s.StringVar(&f.kafkaAddr, "embedded-kafka-addr", "", "`host:port` of an embedded broker that another streamsql process runs")
 	s.BoolVar(&f.takeOver, "take-over", false, "take the state directory from a process that hangs or is suspended")
 	s.StringVar(&f.memory, "memory", "", "`size` of keyed state held in memory, e.g. 512mb (default a quarter of the machine's memory); more goes to disk")
+	s.StringVar(&f.cpuProfile, "cpuprofile", "", "`file` to write a CPU profile of the run to, for go tool pprof")
 	s.StringVar(&f.logLevel, "log", "warn", "log `level` on stderr: debug, info, warn, error, off")
 }
 

@@ -101,6 +101,11 @@ func (f *flags) withSession(name string, out, errs io.Writer, body func(*session
 	if err != nil {
 		return fail(errs, err, source{})
 	}
+	endProfile, err := f.profile()
+	if err != nil {
+		return fail(errs, err, source{})
+	}
+	defer endProfile()
 	eng, err := f.engine(name, errs)
 	if err != nil {
 		return fail(errs, err, source{})

@@ -144,6 +144,16 @@ func (p *Process) Wait(timeout time.Duration) (code int, err error) {
 	return p.cmd.ProcessState.ExitCode(), nil
 }
 
+// CPU returns the processor time that the child used, all its threads together. It is zero while the child runs.
+func (p *Process) CPU() (user, system time.Duration) {
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.UserTime(), p.cmd.ProcessState.SystemTime()
+	default:
+		return 0, 0
+	}
+}
+
 // Output returns what the child wrote to both streams so far, in the order it arrived.
 func (p *Process) Output() string { return p.out.text(&p.out.both) }
 
