@@ -13,6 +13,7 @@ type jsonPath struct {
 	lax   bool
 	steps []pathStep
 	many  bool // the result is a list
+	plain bool // only single names and indexes
 }
 
 type stepKind uint8
@@ -69,9 +70,10 @@ func parseJSONPath(s string) (*jsonPath, error) {
 	if p.pos < len(p.s) {
 		return nil, p.fail("unexpected character")
 	}
-	out.steps = steps
+	out.steps, out.plain = steps, true
 	for _, st := range steps {
 		out.many = out.many || st.many()
+		out.plain = out.plain && (st.kind == stepNames && len(st.names) == 1 || st.kind == stepIndexes && len(st.indexes) == 1)
 		if st.kind == stepLength {
 			out.many = false
 		}
@@ -274,6 +276,9 @@ func (p *pathParser) numbers(st *pathStep) error {
 
 // find is the value of the path in d, found = false where a part of a definite path is missing. Lists become a new array.
 func (p *jsonPath) find(d *jsonDoc, root int32) (at int32, found bool) {
+	if p.plain {
+		return d.walkPlain(root, p.steps)
+	}
 	list, ok := walkPath(d, root, []int32{root}, p.steps)
 	if !p.many {
 		if !ok || len(list) == 0 {
@@ -285,6 +290,25 @@ func (p *jsonPath) find(d *jsonDoc, root int32) (at int32, found bool) {
 		return 0, false
 	}
 	return d.array(list), true
+}
+
+// walkPlain follows single names and indexes, the frequent case.
+func (d *jsonDoc) walkPlain(at int32, steps []pathStep) (int32, bool) {
+	for i := range steps {
+		kind := d.nodes[at].kind
+		switch st := &steps[i]; {
+		case st.kind == stepNames && kind == jsonObject:
+			at = d.member(at, st.names[0])
+		case st.kind == stepIndexes && kind == jsonArray:
+			at = d.element(at, st.indexes[0])
+		default:
+			return 0, false
+		}
+		if at < 0 {
+			return 0, false
+		}
+	}
+	return at, true
 }
 
 // array makes an array of copies of nodes.

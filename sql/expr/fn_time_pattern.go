@@ -197,7 +197,7 @@ func (p *timePattern) name(names []string, i int64, n int) string {
 func (p *timePattern) formatLetter(dst []byte, it patItem, sec, nanos int64, zone *time.Location) ([]byte, bool) {
 	days := types.FloorDiv(sec, 86400)
 	number := func(v int64, width int) ([]byte, bool) { return appendNumber(dst, v, width), true }
-	hour := field("HOUR", sec, nanos)
+	hour := hourOf(sec)
 	switch it.letter {
 	case 'G':
 		if it.n == 4 && !p.simple {
@@ -259,9 +259,9 @@ func (p *timePattern) formatLetter(dst []byte, it patItem, sec, nanos int64, zon
 	case 'H':
 		return number(hour, it.n)
 	case 'm':
-		return number(field("MINUTE", sec, nanos), it.n)
+		return number(minuteOf(sec), it.n)
 	case 's':
-		return number(field("SECOND", sec, nanos), it.n)
+		return number(secondOf(sec), it.n)
 	case 'S':
 		if p.simple {
 			return number(nanos/1e6, it.n)

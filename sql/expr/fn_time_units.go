@@ -122,33 +122,40 @@ func extractEval(unit string, t types.Type, s Session) Eval {
 	if t.Kind == types.TimestampLTZ { // EPOCH counts from the instant
 		instant = localTime(types.TimestampOf(types.Timestamp, t.Precision), s, 0)
 	}
-	return perRow(vecI64, func(x row) (int64, *diag.Error) {
-		if unit == "EPOCH" {
+	if unit == "EPOCH" {
+		return perRow(vecI64, func(x row) (int64, *diag.Error) {
 			sec, _ := instant(x)
 			return sec, nil
-		}
+		})
+	}
+	field := fieldOf(unit)
+	return perRow(vecI64, func(x row) (int64, *diag.Error) {
 		sec, nanos := at(x)
-		return field(unit, sec, nanos), nil
+		return field(sec, nanos), nil
 	})
 }
 
-// field is a field of the local time sec, nanos.
-func field(unit string, sec, nanos int64) int64 {
+func hourOf(sec int64) int64   { return types.FloorMod(sec, 86400) / 3600 }
+func minuteOf(sec int64) int64 { return types.FloorMod(sec, 3600) / 60 }
+func secondOf(sec int64) int64 { return types.FloorMod(sec, 60) }
+
+// fieldOf is the function that takes a field from a local time.
+func fieldOf(unit string) func(sec, nanos int64) int64 {
 	switch unit {
 	case "HOUR":
-		return types.FloorMod(sec, 86400) / 3600
+		return func(sec, _ int64) int64 { return hourOf(sec) }
 	case "MINUTE":
-		return types.FloorMod(sec, 3600) / 60
+		return func(sec, _ int64) int64 { return minuteOf(sec) }
 	case "SECOND":
-		return types.FloorMod(sec, 60)
+		return func(sec, _ int64) int64 { return secondOf(sec) }
 	case "MILLISECOND":
-		return nanos / 1e6
+		return func(_, nanos int64) int64 { return nanos / 1e6 }
 	case "MICROSECOND":
-		return nanos / 1e3
+		return func(_, nanos int64) int64 { return nanos / 1e3 }
 	case "NANOSECOND":
-		return nanos
+		return func(_, nanos int64) int64 { return nanos }
 	}
-	return dateField(unit, types.FloorDiv(sec, 86400))
+	return func(sec, _ int64) int64 { return dateField(unit, types.FloorDiv(sec, 86400)) }
 }
 
 func dateField(unit string, days int64) int64 {
@@ -251,19 +258,17 @@ func bindFloorTime(c *CallSite, usage string, floor bool) (Bound, error) {
 	}
 	return fn(usage, spec{params: "x", retOf: argType(0), eval: func(b *site) func(Session) Eval {
 		return func(s Session) Eval {
-			at := localTime(t, s, 0)
+			at, round := localTime(t, s, 0), rounder(unit, floor)
+			switch {
+			case t.Kind == types.Date && isClock:
+				round = func(sec, _ int64) (int64, int64) { return sec, 0 }
+			case t.Kind == types.Date && unit == "DAY" && !floor: // as Flink: a DATE counts as being within its day
+				round = func(sec, _ int64) (int64, int64) { return sec + 86400, 0 }
+			}
 			return func(args []*batch.Vec, rows []int32, _ int, out *batch.Vec, _ func(int32, *diag.Error)) {
 				for _, r := range rows {
 					sec, nanos := at(row{args, int(r)})
-					if t.Kind == types.Date && isClock {
-						out.I64[r] = types.FloorDiv(sec, 86400)
-						continue
-					}
-					if t.Kind == types.Date && unit == "DAY" && !floor {
-						out.I64[r] = types.FloorDiv(sec, 86400) + 1 // as Flink: a DATE counts as being within its day
-						continue
-					}
-					sec, nanos = roundTime(unit, sec, nanos, floor)
+					sec, nanos = round(sec, nanos)
 					storeTime(out, r, sec, nanos, s)
 				}
 			}
@@ -273,26 +278,32 @@ func bindFloorTime(c *CallSite, usage string, floor bool) (Bound, error) {
 
 var unitSeconds = map[string]int64{"DAY": 86400, "HOUR": 3600, "MINUTE": 60, "SECOND": 1}
 
-// roundTime rounds a local time. Units above DAY look at the date only, as in Flink: a time within the first day of a
-// unit is not rounded up.
-func roundTime(unit string, sec, nanos int64, floor bool) (int64, int64) {
+// rounder is the function that rounds a local time. Units above DAY look at the date only, as in Flink: a time within
+// the first day of a unit is not rounded up.
+func rounder(unit string, floor bool) func(sec, nanos int64) (int64, int64) {
 	if unit == "MILLISECOND" {
-		rest := nanos % 1e6
-		if nanos -= rest; rest > 0 && !floor {
-			if nanos += 1e6; nanos == 1e9 {
-				sec, nanos = sec+1, 0
+		return func(sec, nanos int64) (int64, int64) {
+			rest := nanos % 1e6
+			if nanos -= rest; rest > 0 && !floor {
+				if nanos += 1e6; nanos == 1e9 {
+					sec, nanos = sec+1, 0
+				}
 			}
+			return sec, nanos
 		}
-		return sec, nanos
 	}
 	if u, ok := unitSeconds[unit]; ok {
-		down := sec - types.FloorMod(sec, u)
-		if !floor && (down != sec || nanos > 0) {
-			down += u
+		return func(sec, nanos int64) (int64, int64) {
+			down := sec - types.FloorMod(sec, u)
+			if !floor && (down != sec || nanos > 0) {
+				down += u
+			}
+			return down, 0
 		}
-		return down, 0
 	}
-	return roundDate(unit, types.FloorDiv(sec, 86400), floor) * 86400, 0
+	return func(sec, _ int64) (int64, int64) {
+		return roundDate(unit, types.FloorDiv(sec, 86400), floor) * 86400, 0
+	}
 }
 
 func roundDate(unit string, days int64, floor bool) int64 {
@@ -434,15 +445,16 @@ func bindTimestampDiff(c *CallSite) (Bound, error) {
 		return nil
 	}, eval: func(b *site) func(Session) Eval {
 		from, to := localTime(b.args[0].Type(), Session{}, 0), localTime(b.args[1].Type(), Session{}, 1)
+		months, millis := unitMonths[unit], unitMillis[unit]
 		return func(Session) Eval {
 			return perRow(vecI64, func(x row) (int64, *diag.Error) {
 				s0, n0 := from(x)
 				s1, n1 := to(x)
 				a, b := s0*1000+n0/1e6, s1*1000+n1/1e6
-				if m := unitMonths[unit]; m > 0 {
-					return int64(int32(monthsBetween(a, b) / m)), nil
+				if months > 0 {
+					return int64(int32(monthsBetween(a, b) / months)), nil
 				}
-				return int64(int32((b - a) / unitMillis[unit])), nil
+				return int64(int32((b - a) / millis)), nil
 			})
 		}
 	}})(c)
