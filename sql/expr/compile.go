@@ -211,7 +211,7 @@ func writeHead(sb *strings.Builder, e Expr) {
 	case *Construct:
 		fmt.Fprintf(sb, "new %s", e.T)
 	case *Call:
-		fmt.Fprintf(sb, "call %p %s %v %v", e.Func, e.Bound.Type, e.Options.Unit, e.Options.Words)
+		fmt.Fprintf(sb, "call %p %s %v %v %s", e.Func, e.Bound.Type, e.Options.Unit, e.Options.Words, e.Bound.Key)
 		if e.Options.Return != nil {
 			sb.WriteString(e.Options.Return.String())
 		}

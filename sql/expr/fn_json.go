@@ -25,13 +25,13 @@ func jsonFuncs() []*Func {
 			"The object or array at the path as JSON text with sorted keys, or as ARRAY<STRING>.",
 			spec{params: "ss", retOf: jsonQueryType, nullable: true, check: jsonQueryCheck, eval: jsonQueryEval}),
 		jsonFn("JSON_STRING", "JSON_STRING(value)", "The value as JSON text with sorted keys.",
-			spec{params: "x", ret: types.StringType, check: jsonArgs, eval: jsonStringEval}),
+			spec{params: "x", ret: types.StringType, check: jsonArgs, key: rawKey, eval: jsonStringEval}),
 		jsonFn("JSON_OBJECT", "JSON_OBJECT([KEY] name VALUE value, … [{NULL | ABSENT} ON NULL])",
 			"A JSON object with sorted keys. Values of JSON_OBJECT, JSON_ARRAY and JSON stand as they are. NULL ON NULL by default.",
-			spec{params: "|x*", ret: types.StringType, notNull: true, sees: true, check: jsonObjectCheck, eval: jsonObjectEval}),
+			spec{params: "|x*", ret: types.StringType, notNull: true, sees: true, check: jsonObjectCheck, key: rawKey, eval: jsonObjectEval}),
 		jsonFn("JSON_ARRAY", "JSON_ARRAY(value, … [{NULL | ABSENT} ON NULL])",
 			"A JSON array. Values of JSON_OBJECT, JSON_ARRAY and JSON stand as they are. ABSENT ON NULL by default.",
-			spec{params: "|x*", ret: types.StringType, notNull: true, sees: true, check: jsonArgs, eval: jsonArrayEval}),
+			spec{params: "|x*", ret: types.StringType, notNull: true, sees: true, check: jsonArgs, key: rawKey, eval: jsonArrayEval}),
 		jsonFn("JSON", "JSON(string)", "JSON text to be put into JSON_OBJECT or JSON_ARRAY as it is; NULL for blank text, an error of the row for other text.",
 			spec{params: "s", ret: types.StringType, nullable: true, eval: func(*site) func(Session) Eval {
 				return func(Session) Eval {
@@ -94,6 +94,11 @@ func newIsJSON(x Expr, what string, not bool) (Expr, error) {
 		words = append(words, "NOT")
 	}
 	return &Call{Func: isJSONFunc, Bound: b, Options: CallOptions{Words: words}}, nil
+}
+
+// isJSONText prints IS JSON as SQL.
+func isJSONText(e *Call) string {
+	return operand(e.Bound.Args[0]) + " IS " + not(len(e.Options.Words) > 1) + e.Options.Words[0]
 }
 
 func badJSON(name, s string) *diag.Error {

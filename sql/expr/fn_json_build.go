@@ -20,6 +20,19 @@ func isRawJSON(e Expr) bool {
 	return ok && slices.Contains([]string{"JSON", "JSON_OBJECT", "JSON_ARRAY"}, c.Func.Name)
 }
 
+// rawKey notes which arguments are JSON text: once folded to constants they look like other strings.
+func rawKey(b *site) string {
+	var sb strings.Builder
+	for _, a := range b.args {
+		if isRawJSON(a) {
+			sb.WriteByte('r')
+		} else {
+			sb.WriteByte('-')
+		}
+	}
+	return sb.String()
+}
+
 // jsonArgs refuses types that have no JSON form.
 func jsonArgs(b *site) error {
 	for i, a := range b.args {

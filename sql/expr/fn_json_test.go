@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 func TestJSONFunctions(t *testing.T) {
@@ -42,6 +45,26 @@ func TestJSONFunctions(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRawJSON: text that was JSON before it was folded is not mixed up with an equal string, and IS JSON prints as SQL.
+func TestRawJSON(t *testing.T) {
+	raw, text := mustParse(t, "JSON_ARRAY(JSON('[1]'))", nil), mustParse(t, "JSON_ARRAY(CAST('[1]' AS STRING))", nil)
+	p, err := Compile([]Expr{raw, text}, Session{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.Eval(&batch.Batch{N: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := v[0].Str[0], v[1].Str[0]; a != "[[1]]" || b != `["[1]"]` {
+		t.Errorf("got %s and %s", a, b)
+	}
+	e, err := NewIs(&Column{Name: "s", T: types.StringType}, "JSON ARRAY", true)
+	if err != nil || e.String() != "s IS NOT JSON ARRAY" {
+		t.Errorf("got %s, %v", e, err)
 	}
 }
 

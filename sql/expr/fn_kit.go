@@ -73,6 +73,7 @@ type spec struct {
 	volatile bool
 	dynamic  bool
 	check    func(b *site) error // what the parameters cannot say
+	key      func(b *site) string
 	eval     func(b *site) func(Session) Eval
 }
 
@@ -97,8 +98,11 @@ func fn(usage string, sp spec) func(*CallSite) (Bound, error) {
 				return Bound{}, err
 			}
 		}
-		return Bound{Args: b.args, Type: b.ret, Strict: !sp.sees, Volatile: sp.volatile, Dynamic: sp.dynamic,
-			NewEval: sp.eval(b)}, nil
+		out := Bound{Args: b.args, Type: b.ret, Strict: !sp.sees, Volatile: sp.volatile, Dynamic: sp.dynamic, NewEval: sp.eval(b)}
+		if sp.key != nil {
+			out.Key = sp.key(b)
+		}
+		return out, nil
 	}
 }
 

@@ -42,6 +42,8 @@ type Bound struct {
 	Volatile bool
 	// Dynamic functions give one result per batch (CURRENT_TIMESTAMP: Session.Instant): never folded, but merged.
 	Dynamic bool
+	// Key tells calls apart whose arguments and options are equal but which compute different things.
+	Key string
 	// Rewrite, if set, stands for the call; the other fields are ignored.
 	Rewrite Expr
 	// NewEval makes an evaluator for one Program; it may keep caches (compiled patterns).

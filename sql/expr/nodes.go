@@ -309,6 +309,9 @@ func (e *Call) With(c []Expr) Expr {
 
 // String implements Expr.
 func (e *Call) String() string {
+	if e.Func == isJSONFunc {
+		return isJSONText(e)
+	}
 	args := joinExprs(e.Bound.Args)
 	if u := e.Options.Unit; u != "" {
 		args = u + ", " + args
