@@ -32,7 +32,7 @@ func runDemo(args []string, out, errs io.Writer) int {
 	f := newFlags("demo", "", `Shows exactly-once on this machine, with nothing else installed. It loads a week of earthquakes (USGS, public domain) into a
 Kafka broker inside this process, runs a windowed aggregate over them in a child process, kills that process twice with
 SIGKILL, and compares what a read_committed consumer saw with the expected result. Then it runs four small jobs that
-crash at the four interesting places of the protocol and counts their rows. It takes about half a minute; the exit code is
+crash at the four interesting places of the protocol and counts their rows. It takes a quarter of a minute; the exit code is
 1 when a result is not as it must be.`, errs)
 	keep := f.set.Bool("keep", false, "keep the broker's and the jobs' files and say where they are")
 	rate := f.set.Int("rate", 150, "earthquakes loaded per second")
