@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"math"
@@ -96,10 +97,22 @@ func appendMap(dst []byte, d types.Datum, t types.Type, s expr.Session) []byte {
 	return append(dst, '}')
 }
 
+// appendString appends a string in quotes. Unlike encoding/json's default it leaves <, > and & as they are.
 func appendString(dst []byte, s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // strings always marshal
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			return appendEscaped(dst, s)
+		}
 	}
-	return append(dst, b...)
+	return append(append(append(dst, '"'), s...), '"')
+}
+
+func appendEscaped(dst []byte, s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic(err) // strings always encode
+	}
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
