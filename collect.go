@@ -2,6 +2,7 @@ package streamsql
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 
@@ -63,7 +64,7 @@ func (c *collector) rows(j *Job, schema *types.Schema, s expr.Session) iter.Seq2
 						return
 					}
 				}
-				if j.err != nil && j.err != context.Canceled {
+				if j.err != nil && !errors.Is(j.err, context.Canceled) {
 					yield(Change{}, j.err)
 				}
 				return

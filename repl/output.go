@@ -114,7 +114,7 @@ func (p *Printer) Print(ctx context.Context, res *streamsql.Result) (n int, err 
 // each gives do every row until ctx is done.
 func each(ctx context.Context, res *streamsql.Result, do func(streamsql.Change) error) (n int, err error) {
 	for c, err := range res.Rows() {
-		if err == nil && ctx.Err() != nil {
+		if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 			return n, nil
 		}
 		if err == nil {

@@ -115,7 +115,7 @@ func (s *Shell) line(ctx context.Context, line string) error {
 	return nil
 }
 
-// statements executes a text. The first error is shown and returned.
+// statements executes a text. The first error is shown and returned; Ctrl-C gives up what follows, with errInterrupt.
 func (s *Shell) statements(ctx context.Context, text, name string) error {
 	script := s.Engine.Script(text)
 	for {
@@ -126,10 +126,16 @@ func (s *Shell) statements(ctx context.Context, text, name string) error {
 				return err
 			}
 			ran = true
-			return s.show(ctx, res)
+			if err := s.show(ctx, res); err != nil || ctx.Err() == nil {
+				return err
+			}
+			return errInterrupt
 		})
 		if err == io.EOF {
 			return nil
+		}
+		if err == errInterrupt {
+			return err
 		}
 		if err != nil {
 			if ran {
