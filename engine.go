@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
@@ -46,6 +47,8 @@ type Options struct {
 	Output io.Writer
 	// Log receives the jobs' log; nil = none.
 	Log *slog.Logger
+	// Now is the clock of jobs: state TTL, idleness, processing time and timeouts; nil = the machine's.
+	Now func() time.Time
 }
 
 // Restore says where a job starts.
@@ -71,6 +74,7 @@ type Engine struct {
 	broker   *embedded.Broker
 	embedded string
 	notices  []string // about Options
+	now      func() time.Time
 
 	mu     sync.Mutex
 	jobs   map[string]*Job // running and ended, by id
@@ -87,7 +91,7 @@ func Open(dir string, o *Options) (*Engine, error) {
 	}
 	e := &Engine{
 		dir: dir, log: o.Log, conf: planner.NewConfig(), bus: memory.NewBus(), jobs: map[string]*Job{},
-		restore: o.Restore, takeOver: o.TakeOver, embedded: o.EmbeddedAddr, memory: checkpoint.NewMemoryBudget(o.Memory),
+		restore: o.Restore, takeOver: o.TakeOver, embedded: o.EmbeddedAddr, memory: checkpoint.NewMemoryBudget(o.Memory), now: o.Now,
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -125,6 +126,7 @@ func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
 	o.ID = jobID(plan.Name)
 	o.Log = e.log.With("job", plan.Name)
 	o.Memory = e.memory
+	o.Now = e.now
 	o.Embedded = e.embedded
 	j := &Job{id: o.ID, plan: plan, query: plan.Schema != nil, done: make(chan struct{})}
 	if j.query {
@@ -177,6 +179,7 @@ func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) 
 }
 
 // restoreFor settles where a job starts. A run that finished is not resumed: executing the statement again is a new run.
+// A run whose process died between its last commit and saying so is resumed, and ends at once.
 func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Restore, error) {
 	path := e.restore.Path
 	if p, _ := conf.Get("execution.state-recovery.path"); p != "" {
@@ -197,7 +200,13 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 	o.Store = store
 	last, confirmed, err := store.Latest(context.Background())
 	if err == nil && last.Final && confirmed {
-		return exec.Restore{Mode: exec.RestoreNone}, nil
+		open, err := store.Lineages(context.Background())
+		if err != nil {
+			return exec.Restore{}, err
+		}
+		if !slices.Contains(open, last.Lineage) {
+			return exec.Restore{Mode: exec.RestoreNone}, nil
+		}
 	}
 	return exec.Restore{Mode: exec.RestoreLatest}, nil
 }

@@ -70,12 +70,22 @@ type Values struct {
 	prefix   string // of a Sub view
 }
 
+// watermarkOptions belong to the table's watermark, not to its connector: the planner reads them, every table may have
+// them.
+var watermarkOptions = []Option{
+	{Key: "scan.watermark.emit.strategy", Type: EnumOption, Default: "on-periodic", Values: []string{"on-periodic", "on-event"}, Flink: true},
+	{Key: "scan.watermark.idle-timeout", Type: DurationOption, Flink: true},
+}
+
 // Parse checks the options of t: each must be one of opts (or 'connector', or start with one of prefixes), the required
 // ones must be there and every value must have its type. The first fault is returned as a *diag.Error of class Config
 // with the option's position; values of secret options are never shown.
 func Parse(t *catalog.Table, opts []Option, prefixes []string) (*Values, error) {
 	v := &Values{t: t, opts: make(map[string]Option, len(opts)+1), prefixes: prefixes}
 	v.opts["connector"] = Option{Key: "connector"}
+	for _, o := range watermarkOptions {
+		v.opts[o.Key] = o // before the connector's own, which may say more
+	}
 	for _, o := range opts {
 		v.opts[o.Key] = o
 	}

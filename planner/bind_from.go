@@ -302,6 +302,9 @@ func renameWindow(in Node) Node {
 }
 
 func (b *binder) tableArg(e sql.Expr) (Node, error) {
+	if q, ok := e.(*sql.Subquery); ok {
+		return b.query(q.Query)
+	}
 	t, ok := e.(*sql.TableArg)
 	if !ok {
 		return nil, diag.New(diag.Semantic, e.Position(), "the first argument of TUMBLE is TABLE t or (query)").WithHint(tumbleUsage)

@@ -10,6 +10,7 @@ import (
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // insert binds INSERT INTO: the query's columns by position, cast to the table's.
@@ -177,6 +178,13 @@ func (b *binder) fitColumns(st *sql.Insert, target *sinkTarget, n Node, from []i
 	}
 	if given != len(in) {
 		return nil, columnCount(st, target, in, given)
+	}
+	target.Given = make([]types.Type, len(from))
+	for i, c := range target.Columns.Columns {
+		target.Given[i] = c.Type
+		if from[i] >= 0 {
+			target.Given[i] = in[from[i]].Type
+		}
 	}
 	if v, ok := n.(*Values); ok {
 		n = typeValues(v, from, target)

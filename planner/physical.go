@@ -111,13 +111,13 @@ func (n *constraint) lengths() []int {
 		return nil
 	}
 	var out []int
-	for i, f := range n.In.Fields() {
+	for i, given := range n.Target.Given {
 		t := n.Target.Columns.Columns[i].Type
 		if !t.IsString() && !t.IsBytes() || t.Precision == types.MaxLength {
 			continue
 		}
 		exact := t.Kind == types.Char || t.Kind == types.Binary
-		if exact && !(f.Type.Kind == t.Kind && f.Type.Precision == t.Precision) || !exact && f.Type.Precision > t.Precision {
+		if exact && !(given.Kind == t.Kind && given.Precision == t.Precision) || !exact && given.Precision > t.Precision {
 			out = append(out, i)
 		}
 	}
@@ -131,6 +131,7 @@ type sinkTarget struct {
 	Table     *catalog.Table
 	Connector *connectors.Connector
 	Columns   *types.Schema // persisted columns in declared order: what the sink gets
+	Given     []types.Type  // per column: what the query gives for it, before it was converted
 	ID        string        // stable: the table's name, "#2" … when a job writes it twice
 	Parallel  int           // sink.parallelism, 0 = the input's
 	Collect   bool          // the result of a SELECT

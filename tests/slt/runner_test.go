@@ -1,0 +1,526 @@
+package slt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/connectors/memory"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// stuck bounds every wait: a script that takes longer hangs.
+const stuck = 20 * time.Second
+
+// runner is a script's engine and what the script did with it.
+type runner struct {
+	t    *testing.T
+	at   string // the command, for messages
+	mode mode
+	ctx  context.Context
+	stop context.CancelFunc
+	bus  *memory.Bus
+	eng  *streamsql.Engine
+
+	jobs         []*job
+	fed          map[string][]int64 // rows fed, by table and split
+	sinks        map[string]*sink
+	tables       map[string]*tableInfo
+	clock        atomic.Int64 // ns that the clock was moved on
+	turn         int          // counts resumes, for the next parallelism
+	hits         int          // failures at points
+	started      bool
+	straightOnly bool
+}
+
+// job is an INSERT that a script started.
+type job struct {
+	text string
+	job  *streamsql.Job
+}
+
+// parallelisms are what mode resume goes through.
+var parallelisms = []string{"3", "1", "4", "2"}
+
+func newRunner(t *testing.T, m mode) *runner {
+	r := &runner{t: t, mode: m, bus: memory.NewBus(), fed: map[string][]int64{}, sinks: map[string]*sink{}, tables: map[string]*tableInfo{}}
+	r.ctx, r.stop = context.WithTimeout(context.Background(), stuck)
+	base := time.Now()
+	o := &streamsql.Options{
+		Connectors: append([]connectors.Connector{*r.bus.Connector()}, streamsql.DefaultConnectors(io.Discard)...),
+		Settings: map[string]string{
+			"parallelism.default": "1", "execution.checkpointing.interval": "1000 d", "table.local-time-zone": "UTC",
+			"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms",
+			"restart-strategy.fixed-delay.attempts": "1000",
+		},
+		Now: func() time.Time { return base.Add(time.Since(base) + time.Duration(r.clock.Load())) },
+	}
+	dir := ""
+	if m.resume {
+		dir = t.TempDir()
+		o.Memory = 64 << 10
+		o.Settings["parallelism.default"] = "2"
+	}
+	var err error
+	if r.eng, err = streamsql.Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *runner) close() {
+	_ = checkpoint.SetFailpoint("")
+	for _, j := range r.jobs {
+		j.job.Cancel()
+		<-j.job.Done()
+	}
+	if err := r.eng.Close(); err != nil {
+		r.t.Error(err)
+	}
+	r.stop()
+}
+
+// run carries out one command.
+func (r *runner) run(d *datadriven.TestData) string {
+	var args []string
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) == 0 {
+			args = append(args, a.Key)
+		}
+	}
+	arg := func(i int) string {
+		if i >= len(args) {
+			d.Fatalf(r.t, "%s needs another argument", d.Cmd)
+		}
+		return args[i]
+	}
+	switch d.Cmd {
+	case "exec":
+		return r.exec(d.Input)
+	case "eval":
+		return r.eval(d.Input)
+	case "query":
+		return r.query(d.Input, slices.Contains(args, "changelog"))
+	case "feed":
+		return r.feed(arg(0), number(d, "split", 0), d.Input)
+	case "splits":
+		r.bus.Feed(arg(0)).SetSplits(number(d, "n", 1))
+		return ""
+	case "fail":
+		split := number(d, "split", 0)
+		r.bus.Feed(arg(0)).Fail(split, r.count(arg(0), split), &checkpoint.FailpointError{Name: "feed " + arg(0)})
+		return ""
+	case "close":
+		for _, a := range args {
+			r.bus.Feed(a).Close()
+		}
+		return r.waitBounded()
+	case "barrier":
+		return r.sync()
+	case "crash":
+		var at string
+		d.ScanArgs(r.t, "at", &at)
+		return r.crash(at)
+	case "resume":
+		return r.resume(strconv.Itoa(number(d, "parallelism", 1)))
+	case "stop":
+		return r.stopJobs(slices.Contains(args, "drain"))
+	case "await":
+		if err := r.bus.Queue(arg(0)).Wait(r.ctx, int64(number(d, "n", 1))); err != nil {
+			return "error: " + err.Error()
+		}
+		return ""
+	case "expect":
+		return r.expect(arg(0), arg(1))
+	case "late":
+		if out := r.sync(); out != "" {
+			return out
+		}
+		var n int64
+		for _, j := range r.jobs {
+			n += j.job.Status().LateDropped
+		}
+		return strconv.FormatInt(n, 10)
+	case "clock":
+		dur, err := time.ParseDuration(arg(0))
+		if err != nil {
+			d.Fatalf(r.t, "%v", err)
+		}
+		r.clock.Add(int64(dur))
+		return ""
+	case "straight":
+		r.straightOnly = true
+		return ""
+	}
+	d.Fatalf(r.t, "unknown command %q", d.Cmd)
+	return ""
+}
+
+func number(d *datadriven.TestData, key string, def int) int {
+	for _, a := range d.CmdArgs {
+		if a.Key == key && len(a.Vals) == 1 {
+			n, err := strconv.Atoi(a.Vals[0])
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return def
+}
+
+// exec executes statements one after the other.
+func (r *runner) exec(text string) string {
+	var out []string
+	s := r.eng.Script(text)
+	for {
+		res, err := s.Next(r.ctx)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return strings.Join(append(out, failure(err)), "\n")
+		}
+		for _, n := range res.Notices {
+			out = append(out, "notice: "+n)
+		}
+		switch {
+		case res.IsQuery():
+			out = append(out, r.drain(res, false, ""))
+		case res.Schema != nil:
+			out = append(out, r.drain(res, true, "ORDER BY"))
+		case res.Job != nil:
+			r.started = true
+			r.jobs = append(r.jobs, &job{text: res.Statement, job: res.Job})
+			if res.Job.Bounded() && !r.fedTables(res.Job) {
+				if err := res.Job.Wait(r.ctx); err != nil {
+					out = append(out, failure(err))
+				}
+			}
+		}
+	}
+	if len(out) == 0 {
+		return "ok"
+	}
+	return strings.Join(out, "\n")
+}
+
+// fedTables tells whether a job reads tables that the script feeds and closes.
+func (r *runner) fedTables(j *streamsql.Job) bool {
+	for _, n := range j.Status().Nodes {
+		if table, ok := strings.CutPrefix(string(n.ID), "source["); ok {
+			table, _, _ = strings.Cut(table, "]")
+			for c := range must(r.eng.Exec(r.ctx, "SHOW CREATE TABLE "+table)).Rows() {
+				if text, _ := c.Text(0); strings.Contains(text, "'connector' = 'memory'") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// failure is an error as a golden file shows it.
+func failure(err error) string {
+	var te *exec.TaskError
+	where := ""
+	if errors.As(err, &te) {
+		where = "task: "
+	}
+	var e *diag.Error
+	if !errors.As(err, &e) {
+		return "error: " + where + err.Error()
+	}
+	out := "error: " + where + e.Error()
+	if e.Pos.Known() && !strings.HasPrefix(e.Error(), e.Pos.String()) {
+		out = "error: " + where + e.Pos.String() + ": " + e.Error()
+	}
+	if e.Detail != "" && !strings.Contains(out, e.Detail) {
+		out += "\n  " + e.Detail
+	}
+	if e.Hint != "" {
+		out += "\n  hint: " + e.Hint
+	}
+	return out
+}
+
+// feed adds rows to a table and then does what the mode wants done after every feed.
+func (r *runner) feed(table string, split int, text string) string {
+	rows, err := r.parseRows(table, text)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	f := r.bus.Feed(r.info(table).bus)
+	if r.mode.crash == "restore.begin" || r.mode.crash == "restore.committed" || r.mode.crash == "restore.aborted" {
+		at := r.count(table, split) + int64(len(rows)/2)
+		f.Fail(split, at, &checkpoint.FailpointError{Name: "feed " + table})
+	}
+	f.Append(split, rows...)
+	r.count(table, split)
+	r.fed[table][split] += int64(len(rows))
+	switch {
+	case len(r.live()) == 0:
+	case r.mode.barriers:
+		return r.sync()
+	case r.mode.crash != "":
+		return r.crash(r.mode.crash)
+	case r.mode.resume:
+		r.turn++
+		return r.resume(parallelisms[r.turn%len(parallelisms)])
+	}
+	return ""
+}
+
+// count is how many rows were fed to a split.
+func (r *runner) count(table string, split int) int64 {
+	for len(r.fed[table]) <= split {
+		r.fed[table] = append(r.fed[table], 0)
+	}
+	return r.fed[table][split]
+}
+
+// live are the jobs that have not ended.
+func (r *runner) live() []*job {
+	var out []*job
+	for _, j := range r.jobs {
+		if !j.job.Status().State.Ended() {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// sync takes checkpoints until they cover every row that was fed to a table that a live job reads.
+func (r *runner) sync() string {
+	for {
+		live := r.live()
+		for _, j := range live {
+			if _, err := j.job.Checkpoint(r.ctx); err != nil {
+				if r.ctx.Err() != nil {
+					r.t.Fatalf("%s: stuck: %v", r.at, j.job.Status())
+				}
+				if j.job.Status().State.Ended() {
+					err = j.job.Wait(r.ctx)
+					if err != nil {
+						return failure(err)
+					}
+				}
+			}
+		}
+		if r.covered(live) {
+			return ""
+		}
+	}
+}
+
+func (r *runner) covered(live []*job) bool {
+	read := map[checkpoint.Split]bool{}
+	for _, j := range live {
+		for _, s := range j.job.Status().Splits {
+			read[s.Split] = true
+		}
+	}
+	for table, splits := range r.fed {
+		bus := r.info(table).bus
+		for i, n := range splits {
+			if read[checkpoint.Split(bus+"-"+strconv.Itoa(i))] && r.bus.Feed(bus).Committed(i) < n {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// crash is sync with a failure at a point.
+func (r *runner) crash(point string) string {
+	if err := checkpoint.SetFailpoint(point + ":1:error"); err != nil {
+		r.t.Fatal(err)
+	}
+	out := r.sync()
+	if checkpoint.FailpointHit() {
+		r.hits++
+	}
+	_ = checkpoint.SetFailpoint("")
+	return out
+}
+
+// resume stops all jobs at a final checkpoint and starts them again at another parallelism.
+func (r *runner) resume(parallelism string) string {
+	before := r.eng.Setting("parallelism.default")
+	if out := r.sync(); out != "" {
+		return out
+	}
+	if _, err := r.eng.Exec(r.ctx, "SET 'parallelism.default' = '"+parallelism+"'"); err != nil {
+		return failure(err)
+	}
+	for _, j := range r.live() {
+		if !r.mode.resume {
+			break // without a state directory a stopped job is gone: the other modes leave it running
+		}
+		if err := j.job.Stop(r.ctx, streamsql.StopOptions{}); err != nil {
+			return failure(err)
+		}
+		res, err := r.eng.Exec(r.ctx, j.text)
+		if err != nil {
+			return failure(err)
+		}
+		j.job = res.Job
+	}
+	if _, err := r.eng.Exec(r.ctx, "SET 'parallelism.default' = '"+before+"'"); err != nil {
+		return failure(err)
+	}
+	return ""
+}
+
+func (r *runner) stopJobs(drain bool) string {
+	if out := r.sync(); out != "" {
+		return out
+	}
+	for _, j := range r.live() {
+		if err := j.job.Stop(r.ctx, streamsql.StopOptions{Drain: drain}); err != nil {
+			return failure(err)
+		}
+	}
+	return ""
+}
+
+// waitBounded waits for the jobs that end by themselves.
+func (r *runner) waitBounded() string {
+	for _, j := range r.jobs {
+		if !j.job.Bounded() {
+			continue
+		}
+		if err := j.job.Wait(r.ctx); err != nil {
+			return failure(err)
+		}
+	}
+	return ""
+}
+
+// expect prints what a sink holds, or what it was sent since the last look.
+func (r *runner) expect(what, table string) string {
+	if out := r.sync(); out != "" {
+		return out
+	}
+	s := r.sink(table)
+	news := s.take(r.bus.Queue(r.info(table).bus).Rows())
+	if what == "changelog" {
+		return strings.Join(news, "\n")
+	}
+	return s.table()
+}
+
+// same compares a result of another mode than straight with the golden one.
+func (r *runner) same(d *datadriven.TestData, got string) bool {
+	norm := func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }
+	a, b := norm(got), norm(d.Expected)
+	switch {
+	case d.Cmd == "late":
+		return true // rows that a restart repeats count twice
+	case d.Cmd == "expect" && d.CmdArgs[0].Key == "changelog":
+		if slices.ContainsFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == "loose" }) {
+			return true // a table is expected beside it
+		}
+		slices.Sort(a)
+		slices.Sort(b)
+	case d.Cmd == "query":
+		slices.Sort(a)
+		slices.Sort(b)
+	}
+	return slices.Equal(a, b)
+}
+
+// drain reads a result.
+func (r *runner) drain(res *streamsql.Result, changelog bool, text string) string {
+	s := &sink{zone: res.Session().Zone}
+	for c, err := range res.Rows() {
+		if err != nil {
+			return failure(err)
+		}
+		cells := make([]string, c.Len())
+		for i := range cells {
+			v, null := c.Display(i)
+			if null {
+				v = "NULL"
+			}
+			cells[i] = v
+		}
+		s.apply(c.Kind, strings.Join(cells, ", "), "")
+	}
+	switch {
+	case !res.IsQuery():
+		return strings.Join(s.order, "\n")
+	case changelog:
+		return strings.Join(s.log, "\n")
+	case strings.Contains(strings.ToUpper(text), "ORDER BY") && s.appended():
+		return strings.Join(s.order, "\n")
+	}
+	return s.table()
+}
+
+// query runs a SELECT to its end.
+func (r *runner) query(text string, changelog bool) string {
+	res, err := r.eng.Exec(r.ctx, text)
+	if err != nil {
+		return failure(err)
+	}
+	if !res.IsQuery() {
+		return "error: not a query"
+	}
+	if !res.Bounded {
+		res.Job.Cancel()
+		return "error: the query does not end"
+	}
+	return r.drain(res, changelog, text)
+}
+
+// eval evaluates expressions.
+func (r *runner) eval(text string) string {
+	var out []string
+	for _, line := range strings.Split(text, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		res, err := r.eng.Exec(r.ctx, "SELECT "+line)
+		if err != nil {
+			out = append(out, failure(err))
+			continue
+		}
+		v := r.drain(res, false, "")
+		if !strings.HasPrefix(v, "error:") {
+			v += " :: " + res.Schema.Columns[0].Type.String()
+		}
+		out = append(out, v)
+	}
+	return strings.Join(out, "\n")
+}
+
+// kindOf takes the row kind from the front of a line.
+func kindOf(line string) (types.RowKind, string) {
+	for _, k := range []types.RowKind{types.Insert, types.UpdateBefore, types.UpdateAfter, types.Delete} {
+		if rest, ok := strings.CutPrefix(line, k.String()+" "); ok {
+			return k, rest
+		}
+	}
+	return types.Insert, line
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(fmt.Sprint("slt: ", err))
+	}
+	return v
+}
