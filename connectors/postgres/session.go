@@ -19,6 +19,7 @@ import (
 // identity is who writes: the names that bookkeeping rows and prepared transactions carry.
 type identity struct {
 	job, sink string
+	name      string // of the job, for people
 	lineage   string
 	fence     uint64 // of the state directory: orders the incarnations of one lineage
 	epoch     int64  // of the sink's owner row: raised by every incarnation that takes it; 0 before
@@ -167,6 +168,12 @@ func createMarkers(ctx context.Context, conn *pgx.Conn, t *target) error {
 		`CREATE TABLE IF NOT EXISTS ` + t.marker(ownerTable) + ` (job text, sink text, lineage text NOT NULL, fence bigint NOT NULL, epoch bigint NOT NULL,
 			taken_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (job, sink))`,
 	}
+	// Asked first: IF NOT EXISTS demands the right to create even where there is nothing to create.
+	var there bool
+	err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL`, t.marker(commitsTable), t.marker(ownerTable)).Scan(&there)
+	if err != nil || there {
+		return err
+	}
 	for _, s := range ddl {
 		for attempt := 0; ; attempt++ {
 			_, err := conn.Exec(ctx, s)
@@ -198,7 +205,7 @@ func checkOwner(ctx context.Context, tx pgx.Tx, t *target, id identity, lock boo
 		return err
 	}
 	if err == pgx.ErrNoRows || epoch != id.epoch {
-		return diag.New(diag.Conflict, diag.Pos{}, "job %q lost sink %q to another incarnation of itself", id.job, id.sink).
+		return diag.New(diag.Conflict, diag.Pos{}, "job %q lost sink %q to another incarnation of itself", id.name, id.sink).
 			WithDetail("this process owned it in epoch %d, the database says %d", id.epoch, epoch).
 			WithHint("stop this process; only one may run the job")
 	}

@@ -1,10 +1,12 @@
 package examples
 
 // Goal: examples/kafka_to_postgres.sql moves rows from a real Kafka into a real PostgreSQL, is stopped with Ctrl-C, and
-// goes on where it was. Method: put the servers' addresses into the file, feed orders before and after a restart.
+// goes on where it was, as a database user with few rights. Method: put the servers' addresses into the file, feed orders
+// before and after a restart.
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +30,8 @@ func TestKafkaToPostgres(t *testing.T) {
 			pg.Exec(t, db, strings.TrimSuffix(ddl, "'"))
 		}
 	}
-	sql := strings.NewReplacer("'localhost:9092'", "'"+k.Addr()+"'", "'postgres://localhost:5432/shop'", "'"+pg.DSN(db)+"'",
+	dsn := clerk(t, pg, db)
+	sql := strings.NewReplacer("'localhost:9092'", "'"+k.Addr()+"'", "'postgres://localhost:5432/shop'", "'"+dsn+"'",
 		"'topic' = 'orders'", "'topic' = '"+topic+"'", "'shop'", "'"+topic+"'").Replace(string(text))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kafka_to_postgres.sql")
@@ -57,6 +60,29 @@ func TestKafkaToPostgres(t *testing.T) {
 	if left := pg.PreparedTransactions(t, db); len(left) > 0 {
 		t.Errorf("prepared transactions are left: %v", left)
 	}
+}
+
+// clerk makes a user with no more rights than docs/postgres.md asks for, and returns the address to connect as that user.
+func clerk(t *testing.T, pg *harness.PG, db string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(page), "```sql\nCREATE TABLE _streamsql_commits")
+	block, _, closed := strings.Cut(block, "```")
+	if !ok || !closed {
+		t.Fatal("docs/postgres.md does not show the bookkeeping tables")
+	}
+	user := "clerk_" + db
+	pg.Exec(t, db, "CREATE TABLE _streamsql_commits"+block, "CREATE ROLE "+user+" LOGIN",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON large_orders, users, _streamsql_commits, _streamsql_owner TO "+user)
+	u, err := url.Parse(pg.DSN(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(user)
+	return u.String()
 }
 
 // waitRows asks the database until it has the rows, while p lives.
