@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,6 +25,8 @@ type demo struct {
 	kafka   *observer
 	started time.Time
 	verbose io.Writer // where children's logs go; nil = kept for error messages only
+	// settings are the user's -D flags, for the earthquakes' job.
+	settings []string
 }
 
 func runDemo(args []string, out, errs io.Writer) int {
@@ -33,21 +37,24 @@ func runDemo(args []string, out, errs io.Writer) int {
 Kafka broker inside this process, runs a windowed aggregate over them in a child process, kills that process twice with
 SIGKILL, and compares what a read_committed consumer saw with the expected result. Then it runs four small jobs that
 crash at the four interesting places of the protocol and counts their rows. It takes a quarter of a minute; the exit code is
-1 when a result is not as it must be.`, errs)
+1 when a result is not as it must be. -D changes settings of the earthquakes' job that it does not set itself.`, errs)
 	keep := f.set.Bool("keep", false, "keep the broker's and the jobs' files and say where they are")
-	rate := f.set.Int("rate", 150, "earthquakes loaded per second")
+	rate := f.set.Int("rate", 150, "earthquakes loaded per second, at most 500")
 	logs := f.set.Bool("logs", false, "show the logs of the child processes on stderr")
 	pos, code, ok := f.parse(args, out)
 	if !ok {
 		return code
 	}
-	if len(pos) > 0 || *rate < 1 {
-		fmt.Fprintln(errs, "streamsql demo: takes no arguments, and a rate of at least 1\n  hint: streamsql demo --help")
+	if len(pos) > 0 || *rate < 1 || *rate > 500 {
+		fmt.Fprintln(errs, "streamsql demo: takes no arguments, and a rate from 1 to 500\n  hint: streamsql demo --help")
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	d := &demo{out: out, started: time.Now()}
+	for _, k := range slices.Sorted(maps.Keys(f.settings)) {
+		d.settings = append(d.settings, "-D", k+"="+f.settings[k])
+	}
 	if *logs {
 		d.verbose = errs
 	}

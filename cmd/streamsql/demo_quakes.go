@@ -96,6 +96,7 @@ func (d *demo) earthquakes(ctx context.Context, rate int) (exact bool, err error
 	d.say("%d earthquakes go into topic %q, %d per second", len(lines), quakesIn, rate)
 
 	args := []string{"run", file, "--embedded-kafka-addr", d.broker.Addr(), "--state-dir", filepath.Join(d.dir, "state")}
+	args = append(args, d.settings...)
 	for kill := 1; kill <= 2; kill++ {
 		c, err := d.start(ctx, nil, args...)
 		if err != nil {
