@@ -89,7 +89,7 @@ func OpenBackend(owner *Owner, name string, o BackendOptions) (*Backend, error) 
 	}
 	fs := owner.fs
 	b := &Backend{
-		owner: owner, fs: fs, name: name, dir: fs.PathJoin(owner.dir, localName, name),
+		owner: owner, fs: fs, name: name, dir: fs.PathJoin(owner.localDir(), name),
 		budget: o.Budget, log: o.Log, now: o.Now, crcs: map[string]StateFile{},
 	}
 	for g := range KeyGroups {

@@ -10,6 +10,9 @@ import (
 // newest StoreOptions.Retain, the restored one and those a savepoint is being made of. It may run beside the other
 // methods; an error means only that something was left behind.
 func (s *DirStore) Collect(ctx context.Context) error {
+	if err := s.owner.Check(); err != nil {
+		return err
+	}
 	all, err := listIDs(s.fs, s.dir)
 	if err != nil {
 		return err

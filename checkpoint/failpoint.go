@@ -15,7 +15,8 @@ import (
 
 // Failpoints are named places in the protocol where a test can crash, stop or fail the program. The environment
 // variable STREAMSQL_FAILPOINT arms one in this process: name[:hit[:action]]. hit counts from 1 (default) and is the
-// visit at which it acts, once; action is crash (SIGKILL to this process, the default), error, hang, or sleep=DURATION.
+// visit at which it acts, once; action is crash (SIGKILL to this process, the default), stop (SIGSTOP to this process,
+// which goes on from there at SIGCONT), error, hang, or sleep=DURATION.
 // Tests in the same process use SetFailpoint.
 //
 // The engine's points, in the order of the protocol: source.poll, barrier.inject, precommit.before, precommit.after,
@@ -90,6 +91,8 @@ func setFailpoint(spec string) error {
 		action, arg, _ := strings.Cut(parts[2], "=")
 		switch action {
 		case "crash":
+		case "stop":
+			f.action = suspend
 		case "error":
 			f.action = failWith
 		case "hang":
@@ -101,7 +104,7 @@ func setFailpoint(spec string) error {
 			}
 			f.action = func(string) error { time.Sleep(d); return nil }
 		default:
-			return badFailpoint(spec, "actions are crash, error, hang and sleep=DURATION")
+			return badFailpoint(spec, "actions are crash, stop, error, hang and sleep=DURATION")
 		}
 	}
 	armed.Store(f)
@@ -118,6 +121,9 @@ func crash(string) error {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way
 }
+
+// suspend halts the whole process, as a hanging machine would, until somebody sends SIGCONT.
+func suspend(string) error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
 func failWith(name string) error { return &FailpointError{Name: name} }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -111,6 +112,12 @@ func (o *Owner) Dir() string { return o.dir }
 
 // FS is the file system the directory is on.
 func (o *Owner) FS() vfs.FS { return o.fs }
+
+// localDir holds the working files of this owner. The number keeps them apart from those of a suspended earlier owner,
+// which may still write when it wakes up.
+func (o *Owner) localDir() string {
+	return o.fs.PathJoin(o.dir, localName, strconv.FormatUint(o.fence, 10))
+}
 
 // Check returns a Conflict error when a later owner took the directory.
 func (o *Owner) Check() error {

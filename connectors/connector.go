@@ -95,6 +95,9 @@ type JobInfo struct {
 	CheckpointInterval, CheckpointTimeout, MinPause int64
 	// MaxConcurrentCheckpoints bounds the transactions open at a time.
 	MaxConcurrentCheckpoints int
+	// Owned returns an error once another process has taken the job's state directory over. A sink asks before it takes
+	// from others what this job holds outside, when it had to wait before. Nil when nobody can take it.
+	Owned func() error
 	// Shared is what the sources and sinks of one attempt of the job share; nil when nothing is shared.
 	Shared *Shared
 	// DeadLetter receives records that a table's policy sends there; see RecordPolicy.

@@ -64,6 +64,10 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 		}
 	}()
 	j.setState(Restoring, nil)
+	// What follows aborts what others of this job left open: a process that lost its directory must not begin.
+	if err := j.o.Owner.Check(); err != nil {
+		return 0, err
+	}
 	f, err := base.read(ctx, j.o.Store, j.o.Lineage)
 	if err != nil {
 		return 0, err
@@ -84,11 +88,15 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err != nil {
 		return 0, err
 	}
+	if cp != nil && cp.Final {
+		// Drained before: committing, and saying that the run has ended, was all there was to do.
+		return checkpoint.StopDrain, j.o.Store.End(ctx, base.lineage)
+	}
 	if err := j.o.Store.Begin(ctx, base.lineage); err != nil {
 		return 0, err
 	}
-	if cp != nil && cp.Final {
-		return checkpoint.StopDrain, nil // drained before: committing was all there was to do
+	if err := j.o.Owner.Check(); err != nil { // writers fence others as they open
+		return 0, err
 	}
 	if err := at.build(ctx, cp, base.lineage); err != nil {
 		return 0, err
@@ -171,6 +179,21 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 	return mode, nil
 }
 
+// ownedCommitter aborts only while this process owns the job: a suspended one that wakes up in the middle of its restore
+// would otherwise abort what its replacement has open.
+type ownedCommitter struct {
+	checkpoint.Committer
+	owner *checkpoint.Owner
+}
+
+// Abort implements checkpoint.Committer.
+func (c ownedCommitter) Abort(ctx context.Context, keep []checkpoint.Committable) error {
+	if err := c.owner.Check(); err != nil {
+		return err
+	}
+	return c.Committer.Abort(ctx, keep)
+}
+
 // openSinks opens sinks and committers, and asks each sink to refuse what cannot work.
 func (at *attempt) openSinks(ctx context.Context, lineage string) (err error) {
 	at.sinks, err = at.makeSinks(ctx, lineage)
@@ -194,6 +217,9 @@ func (at *attempt) makeSinks(ctx context.Context, lineage string) (sinks []*open
 		}
 		if s.committer, err = s.sink.Committer(ctx); err != nil {
 			return sinks, at.nodeError(n, err)
+		}
+		if s.committer != nil {
+			s.committer = ownedCommitter{s.committer, at.job.o.Owner}
 		}
 	}
 	return sinks, nil
@@ -221,7 +247,7 @@ func (at *attempt) info(lineage string) connectors.JobInfo {
 		Name: o.Name, ID: o.ID, Lineage: lineage, Fence: o.Owner.Fence(),
 		CheckpointInterval: o.Checkpoints.Interval.Milliseconds(), CheckpointTimeout: o.Checkpoints.Timeout.Milliseconds(),
 		MinPause: o.Checkpoints.MinPause.Milliseconds(), MaxConcurrentCheckpoints: o.Checkpoints.MaxConcurrent, Log: o.Log,
-		Shared: &at.shared,
+		Shared: &at.shared, Owned: o.Owner.Check,
 	}
 }
 

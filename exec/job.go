@@ -100,9 +100,14 @@ func (j *Job) Run(ctx context.Context) error {
 	return err
 }
 
+// maxLosses bounds how often a job goes back because its transactions were aborted by others: two programs that share
+// transactional ids would otherwise do that to each other for ever.
+const maxLosses = 3
+
 func (j *Job) run(ctx context.Context) (State, error) {
 	again := newRestarter(j.o.Restart)
 	base := &origin{mode: j.o.Restore.Mode, from: j.o.Restore.From}
+	losses := 0
 	for {
 		mode, err := j.runAttempt(ctx, base)
 		switch {
@@ -113,9 +118,21 @@ func (j *Job) run(ctx context.Context) (State, error) {
 		case err == nil || ctx.Err() != nil:
 			return Canceled, context.Canceled
 		}
+		// Whatever failed, a process that lost its directory failed because of that, and must not try again.
+		if lost := j.o.Owner.Check(); diag.CodeOf(lost) == diag.Conflict {
+			j.o.Log.Warn("the job failed after its state directory was taken over", "job", j.o.Name, "err", err)
+			return Failed, lost
+		}
 		wait, ok := time.Duration(0), false
 		// A failure while stopping ends the job: the next start resumes exactly.
-		if retryable(err) && j.stopMode() == nil {
+		can := retryable(err)
+		if diag.CodeOf(err) == diag.Lost && j.Status().State == Running && losses < maxLosses {
+			// A transaction was taken away under a running attempt. Recovery proves whether going back is exact, and is
+			// the one to give up.
+			losses++
+			can = true
+		}
+		if can && j.stopMode() == nil {
 			wait, ok = again.failed(j.o.Now())
 		}
 		if !ok {

@@ -168,6 +168,11 @@ func (c *committer) Abort(ctx context.Context, keep []checkpoint.Committable) er
 	if err := o.acquireLease(ctx, c.s.log); err != nil {
 		return err
 	}
+	if owned := c.s.spec.Job.Owned; owned != nil { // taking the lease may have waited for long
+		if err := owned(); err != nil {
+			return err
+		}
+	}
 	for _, g := range o.all() {
 		g.stop() // producers of an earlier attempt in this process
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,6 +17,15 @@ import (
 type committer struct {
 	sink *tableSink
 	conn *pgx.Conn // nil = connect first
+	// swept is set by Abort: of what had no marker then, only kept may still be committed. Write-ahead rows exist in
+	// checkpoints alone, so that the server has nothing to say about one that was given up.
+	swept bool
+	kept  map[string]bool // by mark
+}
+
+// mark identifies a committable as its marker row does.
+func mark(cm checkpoint.Committable, seq int) string {
+	return fmt.Sprintf("%s:%d:%d:%d", cm.Lineage, cm.Checkpoint, cm.Subtask, seq)
 }
 
 func (c *committer) session(ctx context.Context) (*pgx.Conn, error) {
@@ -61,6 +71,8 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 		switch {
 		case committed:
 			out[i] = checkpoint.OutcomeCommitted
+		case p.Protocol == writeAhead && c.swept && !c.kept[mark(cs[i], p.Seq)]:
+			out[i] = checkpoint.OutcomeAborted
 		case p.Protocol == writeAhead:
 			out[i] = checkpoint.OutcomeOpen
 		default:
@@ -189,7 +201,7 @@ func (c *committer) Abort(ctx context.Context, keepList []checkpoint.Committable
 	if err != nil {
 		return err
 	}
-	_, keep, err := decodeAll(keepList)
+	list, keep, err := decodeAll(keepList)
 	if err != nil {
 		return err
 	}
@@ -200,6 +212,10 @@ func (c *committer) Abort(ctx context.Context, keepList []checkpoint.Committable
 	id := c.sink.identity()
 	if err := rollbackPrepared(ctx, conn, id, keep); err != nil {
 		return c.done(err)
+	}
+	c.swept, c.kept = true, map[string]bool{}
+	for i, p := range list {
+		c.kept[mark(keepList[i], p.Seq)] = true
 	}
 	if err := c.reportStrangers(ctx, conn, id); err != nil {
 		return c.done(err)

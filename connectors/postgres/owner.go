@@ -51,7 +51,7 @@ func raiseEpoch(ctx context.Context, conn *pgx.Conn, t *target, id identity) (ep
 			return err
 		}
 		if err == nil && lineage == id.lineage && uint64(fence) > id.fence {
-			return diag.New(diag.Conflict, diag.Pos{}, "a later incarnation of job %q owns sink %q", id.job, id.sink).
+			return diag.New(diag.Conflict, diag.Pos{}, "a later incarnation of job %q owns sink %q", id.name, id.sink).
 				WithDetail("its fencing number is %d, this process has %d", fence, id.fence).
 				WithHint("stop this process; only one may run the job")
 		}
@@ -77,7 +77,7 @@ func refuseLiveStranger(ctx context.Context, conn *pgx.Conn, t *target, id ident
 	if err != nil {
 		return err
 	}
-	return diag.New(diag.Conflict, diag.Pos{}, "another job named %q is writing to sink %q (table %s)", id.job, id.sink, t.tableRef()).
+	return diag.New(diag.Conflict, diag.Pos{}, "another job named %q is writing to sink %q (table %s)", id.name, id.sink, t.tableRef()).
 		WithDetail("its session is PostgreSQL process %d from %s", pid, host).
 		WithHint("stop that job, or give this one its own name: SET 'pipeline.name' = '…'")
 }

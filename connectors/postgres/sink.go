@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -33,7 +34,7 @@ func newTableSink(c *config, spec connectors.SinkSpec) (*tableSink, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &tableSink{conf: c, spec: spec, log: log.With("sink", string(spec.ID)), id: identity{
-		job: spec.Job.ID, sink: string(spec.ID), lineage: spec.Job.Lineage, fence: spec.Job.Fence,
+		job: spec.Job.ID, name: cmp.Or(spec.Job.Name, spec.Job.ID), sink: string(spec.ID), lineage: spec.Job.Lineage, fence: spec.Job.Fence,
 	}}, nil
 }
 
