@@ -60,6 +60,7 @@ type flags struct {
 	cpuProfile string
 	quiet      bool
 	syntax     bool
+	printed    io.Writer // where connector 'print' writes; nil = standard output
 	dump       bool
 
 	errs            io.Writer
@@ -196,6 +197,9 @@ func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 		}
 		o.Memory = n
 	}
+	if f.printed != nil {
+		o.Output = f.printed
+	}
 	var err error
 	if o.Log, err = f.logger(errs); err != nil {
 		return nil, err
@@ -216,11 +220,14 @@ func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 	return eng, nil
 }
 
-// settingError names the flag when a setting was refused.
+// settingError names the flag when a setting was refused or the directory is in use.
 func (f *flags) settingError(err error) error {
 	var s *streamsql.SettingError
 	var d *diag.Error
-	if !errors.As(err, &s) || !errors.As(err, &d) {
+	if errors.As(err, &d) && d.Code == diag.Conflict {
+		d.Hint = "stop the other process, or give this one another directory with --state-dir; --take-over takes it from one that hangs"
+	}
+	if !errors.As(err, &s) || d == nil {
 		return err
 	}
 	out := diag.New(d.Code, diag.Pos{}, "flag -D %s=%s", s.Key, f.settings[s.Key]).Wrap(s.Err)

@@ -106,16 +106,36 @@ func (f *flags) withSession(name string, out, errs io.Writer, body func(*session
 		return fail(errs, err, source{})
 	}
 	defer endProfile()
+	rows := &printed{w: out, gone: make(chan struct{})}
+	f.printed = rows
 	eng, err := f.engine(name, errs)
 	if err != nil {
 		return fail(errs, err, source{})
 	}
-	s := &session{eng: eng, printer: p, errs: errs, quiet: f.quiet, noted: map[string]bool{}}
+	s := &session{eng: eng, printer: p, errs: errs, quiet: f.quiet, gone: rows.gone, noted: map[string]bool{}}
 	code := body(s)
 	if err := eng.Close(); err != nil && code == exitOK {
 		return fail(errs, err, source{})
 	}
 	return code
+}
+
+// printed is the output of connector 'print'. When the reader has gone, rows have nowhere to go and that is no failure of
+// the job: it tells gone, once.
+type printed struct {
+	w    io.Writer
+	once sync.Once
+	gone chan struct{}
+}
+
+// Write implements io.Writer.
+func (p *printed) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		p.once.Do(func() { close(p.gone) })
+		return len(b), nil
+	}
+	return n, err
 }
 
 // session runs statements on an engine until they end or the user stops them.
@@ -124,6 +144,7 @@ type session struct {
 	printer *repl.Printer
 	errs    io.Writer
 	quiet   bool
+	gone    <-chan struct{} // closed when nobody reads the output any more
 
 	progress *repl.Progress
 	mu       sync.Mutex // of errs and noted
@@ -150,6 +171,10 @@ func (s *session) run(body func(context.Context) (source, error)) int {
 		defer watching.Done()
 		select {
 		case <-done:
+			return
+		case <-s.gone:
+			cancel()
+			<-done
 			return
 		case <-stop:
 		}

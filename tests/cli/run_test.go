@@ -168,9 +168,16 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestHead: a reader that closes its end stops the query quietly.
+// TestHead: a reader that closes its end stops a query, and a job that prints, quietly.
 func TestHead(t *testing.T) {
-	cmd := exec.Command(harness.BuildStreamsql(t), "-q", "-o", "json", "-e", generator+" SELECT id FROM numbers")
+	t.Run("query", func(t *testing.T) { head(t, "SELECT id FROM numbers", `{"op":"+I","row":{"id":`) })
+	t.Run("print", func(t *testing.T) {
+		head(t, "CREATE TABLE p (id BIGINT) WITH ('connector' = 'print', 'print-identifier' = 'row', 'sink.parallelism' = '1'); INSERT INTO p SELECT id FROM numbers", "row> +I[")
+	})
+}
+
+func head(t *testing.T, statements, first string) {
+	cmd := exec.Command(harness.BuildStreamsql(t), "-q", "-o", "json", "-e", generator+statements)
 	cmd.Dir = t.TempDir()
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -183,7 +190,7 @@ func TestHead(t *testing.T) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill() })
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, `{"op":"+I","row":{"id":`) {
+	if err != nil || !strings.HasPrefix(line, first) {
 		t.Errorf("first line %q, %v", line, err)
 	}
 	out.Close()
