@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type demo struct {
 	verbose io.Writer // where children's logs go; nil = kept for error messages only
 	// settings are the user's -D flags, for the earthquakes' job.
 	settings []string
+	children sync.WaitGroup
 }
 
 func runDemo(args []string, out, errs io.Writer) int {
@@ -89,6 +91,10 @@ func (d *demo) run(ctx context.Context, rate int, keep bool) (exact bool, err er
 		return false, err
 	}
 	defer d.broker.Close()
+	// Whatever happens, no child outlives the demo or writes into files that are being removed.
+	ctx, cancel := context.WithCancel(ctx)
+	defer d.children.Wait()
+	defer cancel()
 	if d.kafka, err = newObserver(d.broker.Addr()); err != nil {
 		return false, err
 	}
@@ -132,10 +138,10 @@ func (d *demo) start(ctx context.Context, env []string, args ...string) (*child,
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() {
+	d.children.Go(func() {
 		c.err = c.cmd.Wait()
 		close(c.done)
-	}()
+	})
 	return c, nil
 }
 
