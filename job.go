@@ -124,7 +124,7 @@ func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
 	o := conf.JobOptions()
 	o.Name = plan.Name
 	o.ID = jobID(plan.Name)
-	o.Log = e.log.With("job", plan.Name)
+	o.Log = e.log
 	o.Memory = e.memory
 	o.Now = e.now
 	o.Embedded = e.embedded

@@ -51,6 +51,9 @@ func (c *Config) Set(key, value string, pos diag.Pos) (notice string, err error)
 		if err := k.check(key, value, pos); err != nil {
 			return "", err
 		}
+		if k.notice != "" {
+			notice = fmt.Sprintf("'%s' has no effect here: %s", key, k.notice)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

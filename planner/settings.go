@@ -55,7 +55,10 @@ type setting struct {
 	values  []string // enumerations
 	min     float64  // numbers
 	refused map[string]string
-	doc     string
+	// notice tells, when the key is set, that it has no effect here and why: for keys of Flink that ask for nothing
+	// that could change a result.
+	notice string
+	doc    string
 }
 
 // settings are the keys that have an effect. Defaults are Flink's but for the ones doc names.
@@ -71,8 +74,8 @@ var settings = map[string]setting{
 	keyTolerable:                           {typ: intSetting, def: "0", doc: "consecutive failed checkpoints a job survives"},
 	"execution.checkpointing.num-retained": {typ: intSetting, def: "3", min: 1, doc: "checkpoints kept (Flink's default is 1)"},
 	"execution.checkpointing.externalized-checkpoint-retention": {def: "RETAIN_ON_CANCELLATION", values: []string{"RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"}, doc: "checkpoints survive a stop", refused: map[string]string{"DELETE_ON_CANCELLATION": "checkpoints always survive a stop; remove the state directory to drop them", "NO_EXTERNALIZED_CHECKPOINTS": "checkpoints always survive a stop; remove the state directory to drop them"}},
-	"execution.checkpointing.dir":                               {def: "", doc: "directory of checkpoints; empty = the state directory"},
-	"execution.checkpointing.savepoint-dir":                     {def: "", doc: "directory of savepoints"},
+	"execution.checkpointing.dir":                               {def: "", notice: "checkpoints are kept in the state directory", doc: "no effect: checkpoints are kept in the state directory"},
+	"execution.checkpointing.savepoint-dir":                     {def: "", notice: "savepoints go where the command that takes them says", doc: "no effect: savepoints go where the command that takes them says"},
 	"execution.state-recovery.path":                             {def: "", doc: "checkpoint or savepoint that the next job starts from"},
 
 	keyRestart:                                                         {def: "", values: []string{"", "none", "off", "disable", "fixed-delay", "fixeddelay", "failure-rate", "failurerate", "exponential-delay", "exponentialdelay"}, doc: "what happens after a failure; unset: exponential-delay with checkpoints, none without"},
@@ -106,15 +109,15 @@ var settings = map[string]setting{
 		refused: map[string]string{"true": "streamsql materialises where keys differ and has no ON CONFLICT clause"}},
 	"table.exec.legacy-cast-behaviour":                  {def: "DISABLED", values: []string{"DISABLED", "ENABLED"}, refused: map[string]string{"ENABLED": "use TRY_CAST where a failed cast shall give NULL"}, doc: "a failed CAST fails the job"},
 	"table.exec.legacy-bytes-to-string-cast":            {typ: boolSetting, def: "false", refused: map[string]string{"true": "use ENCODE, DECODE or TO_BASE64"}, doc: "casts of bytes to strings decode UTF-8"},
-	"table.exec.sort.default-limit":                     {typ: intSetting, def: "-1", min: -1, refused: nil, doc: "limit of ORDER BY without LIMIT in batch mode; -1 = none"},
+	"table.exec.sort.default-limit":                     {def: "-1", values: []string{"-1"}, doc: "limit of ORDER BY without LIMIT in batch mode: none; write LIMIT in the query"},
 	"table.sql-dialect":                                 {def: "default", values: []string{"default", "hive"}, refused: map[string]string{"hive": "only Flink's dialect is supported"}, doc: "the dialect"},
 	"table.dml-sync":                                    {typ: boolSetting, def: "false", doc: "INSERT waits for the job"},
 	"table.optimizer.non-deterministic-update.strategy": {def: "IGNORE", values: []string{"IGNORE", "TRY_RESOLVE"}, refused: map[string]string{"TRY_RESOLVE": "non-deterministic updates are not resolved"}, doc: "how non-deterministic updates are handled"},
 	"table.display.max-column-width":                    {typ: intSetting, def: "30", min: 1, doc: "width of text columns in tables"},
 	"sql-client.execution.result-mode":                  {def: "TABLE", values: []string{"TABLE", "CHANGELOG", "TABLEAU"}, doc: "how SELECT is shown"},
-	"sql-client.execution.max-table-result.rows":        {typ: intSetting, def: "1000000", min: 1, doc: "rows kept of a result"},
-	"sql-client.verbose":                                {typ: boolSetting, def: "false", doc: "errors with all causes"},
-	"sql-client.display.print-time-cost":                {typ: boolSetting, def: "true", doc: "results end with the time taken"},
+	"sql-client.execution.max-table-result.rows":        {typ: intSetting, def: "1000000", min: 1, notice: "results are streamed or printed whole", doc: "no effect: results are streamed or printed whole"},
+	"sql-client.verbose":                                {typ: boolSetting, def: "false", notice: "errors always show their cause", doc: "no effect: errors always show their cause"},
+	"sql-client.display.print-time-cost":                {typ: boolSetting, def: "true", notice: "use \\timing in the shell", doc: "no effect: \\timing in the shell shows the time taken"},
 	"table.legacy-nested-row-nullability":               {typ: boolSetting, def: "false", refused: map[string]string{"true": "nested fields keep their own nullability"}, doc: "nullability of nested fields"},
 	"table.column-expansion-strategy":                   {def: "", values: []string{""}, doc: "SELECT * takes every column"},
 	"table.exec.emit.allow-lateness":                    {def: "", values: []string{""}, doc: "not supported: late rows of closed windows are dropped"},
