@@ -78,6 +78,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if f.cp != nil && f.cp.Fingerprint != j.g.Fingerprint {
 		return 0, changedError(f.cp)
 	}
+	j.proven = j.proven || f.cp != nil
 	if err := at.abortEarlier(ctx, f); err != nil {
 		return 0, err
 	}
@@ -156,6 +157,7 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 		w.id = 0 // what they waited for went down with the last attempt
 	}
 	j.mu.Unlock()
+	j.proven = true
 	j.setState(Running, nil)
 	mode, err := l.run(ctx)
 	if err != nil {

@@ -36,8 +36,11 @@ func (s State) Ended() bool { return s >= Finished }
 // Job runs a graph: it builds the tasks, carries out what the checkpoint coordinator decides, and starts again from the
 // newest checkpoint after a failure. Run it once. All methods are safe for concurrent use.
 type Job struct {
-	g *Graph
-	o JobOptions
+	// proven is set once the job has run, here or before its checkpoint: what it needs was there, so that a failure of the
+	// outside is worth waiting for. A job that could never start is told what is missing instead. Only Run uses it.
+	proven bool
+	g      *Graph
+	o      JobOptions
 
 	counters registry
 	cancel   context.CancelFunc // of Run
@@ -125,7 +128,7 @@ func (j *Job) run(ctx context.Context) (State, error) {
 		}
 		wait, ok := time.Duration(0), false
 		// A failure while stopping ends the job: the next start resumes exactly.
-		can := retryable(err)
+		can := retryable(err) && (j.proven || diag.CodeOf(err) != diag.External)
 		if diag.CodeOf(err) == diag.Lost && j.Status().State == Running && losses < maxLosses {
 			// A transaction was taken away under a running attempt. Recovery proves whether going back is exact, and is
 			// the one to give up.

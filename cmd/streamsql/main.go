@@ -90,7 +90,7 @@ func exitCode(err error) int {
 		return exitOK
 	}
 	var job *repl.JobError
-	if errors.As(err, &job) {
+	if errors.As(err, &job) && diag.CodeOf(err) != diag.Config {
 		return exitFailed
 	}
 	switch diag.CodeOf(err) {

@@ -41,9 +41,11 @@ func connect(ctx context.Context, c *client, opts ...kgo.Opt) (*kgo.Client, erro
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, diag.New(diag.External, diag.Pos{}, "kafka at %s does not answer", strings.Join(c.servers, ",")).Wrap(err).
-			WithDetail("tried for %s", connectTimeout).
-			WithHint("check 'properties.bootstrap.servers', the listener's security settings ('properties.security.protocol') and the network")
+		e := diag.New(diag.External, diag.Pos{}, "kafka at %s does not answer", strings.Join(c.servers, ",")).Wrap(err)
+		if pctx.Err() != nil {
+			e.WithDetail("tried for %s", connectTimeout)
+		}
+		return nil, e.WithHint("check 'properties.bootstrap.servers', the listener's security settings ('properties.security.protocol') and the network")
 	}
 	return cl, nil
 }

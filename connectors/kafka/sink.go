@@ -197,7 +197,7 @@ func (s *sink) configure(ctx context.Context) (cluster, error) {
 }
 
 func (s *sink) findTopics(ctx context.Context, adm *kadm.Client) error {
-	details, err := adm.ListTopics(ctx, s.x.topics...)
+	details, err := listTopics(ctx, adm, s.x.topics, s.c.servers[0] != s.spec.Embedded)
 	if errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return explainTopic(err, s.spec.Table, s.x.v.String("topic"))
 	}
@@ -217,6 +217,27 @@ func (s *sink) findTopics(ctx context.Context, adm *kadm.Client) error {
 		s.topics[name] = d.ID
 	}
 	return nil
+}
+
+// topicPatience is how long a topic may be unknown to the broker asked: one that was made a moment ago, or that a broker
+// has not loaded since its start.
+const topicPatience = 3 * time.Second
+
+// listTopics is ListTopics; with wait, topics that are unknown are asked for again for a little while.
+func listTopics(ctx context.Context, adm *kadm.Client, topics []string, wait bool) (kadm.TopicDetails, error) {
+	for deadline := time.Now().Add(topicPatience); ; {
+		details, err := adm.ListTopics(ctx, topics...)
+		unknown := false
+		for _, d := range details {
+			unknown = unknown || errors.Is(d.Err, kerr.UnknownTopicOrPartition)
+		}
+		if err != nil || !unknown || !wait || time.Now().After(deadline) {
+			return details, err
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // createEmbedded makes the sink's topics on the embedded broker, where a table is enough to have one.

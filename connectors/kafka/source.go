@@ -109,7 +109,7 @@ func (s *source) topics(ctx context.Context) (kadm.TopicDetails, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := adm.ListTopics(ctx, s.x.topics...)
+	all, err := listTopics(ctx, adm, s.x.topics, s.c.servers[0] != s.spec.Embedded)
 	if errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return nil, explainTopic(err, s.spec.Table, s.x.v.String("topic"))
 	}

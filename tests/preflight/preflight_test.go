@@ -1,0 +1,117 @@
+package preflight
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/streamsql/streamsql/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// Goal: every check before the first row refuses with a message that a user can act on. Method: the files of testdata
+// describe topics, tables and statements; each run has the failpoint source.poll armed, so that a job that reads a row
+// is killed and prints "exit -1" instead.
+//
+//	topic name partitions      makes a topic
+//	pg                         runs the statements in a database
+//	run                        runs the statements as a job: exit code and messages
+func TestPreflight(t *testing.T) {
+	e := &env{k: harness.SharedKafka(t), pg: harness.SharedPostgres(t), bin: harness.BuildStreamsql(t)}
+	e.db = e.pg.CreateDatabase(t)
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "topic":
+				n, err := strconv.Atoi(d.CmdArgs[1].Key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.k.CreateTopic(t, d.CmdArgs[0].Key, int32(n), nil)
+				return ""
+			case "pg":
+				e.pg.Exec(t, e.db, d.Input)
+				return ""
+			case "run":
+				return e.run(t, d.Input)
+			}
+			t.Fatalf("%s: unknown directive %s", d.Pos, d.Cmd)
+			return ""
+		})
+	})
+}
+
+type env struct {
+	k    *harness.Broker
+	pg   *harness.PG
+	bin  string
+	db   string
+	tiny *harness.PG // with one prepared transaction
+	runs int
+}
+
+// run runs the statements; $NAME stands for what differs from run to run, in both directions.
+func (e *env) run(t *testing.T, text string) string {
+	dir := t.TempDir()
+	e.runs++
+	values := map[string]string{"$KAFKA": e.k.Addr(), "$PG": e.pg.DSN(e.db), "$DB": e.db, "$DIR": dir,
+		"$NAME": fmt.Sprintf("preflight_%d", e.runs), "$NOWHERE": "127.0.0.1:1"}
+	if strings.Contains(text, "$TINYPG") {
+		if e.tiny == nil {
+			e.tiny = harness.Postgres(t, harness.PGMaxPrepared(1))
+			e.tiny.Exec(t, "postgres", "CREATE TABLE plain (id bigint)")
+		}
+		values["$TINYPG"] = e.tiny.DSN("postgres")
+	}
+	if strings.Contains(text, "$OLDKAFKA") {
+		// A broker of the time before transactions: Kafka 0.10.2 has no InitProducerId.
+		c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(kversion.V0_10_2()), kfake.SeedTopics(1, "old"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		values["$OLDKAFKA"] = c.ListenAddrs()[0]
+	}
+	for name, v := range values {
+		text = strings.ReplaceAll(text, name, v)
+	}
+	file := filepath.Join(dir, "job.sql")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := harness.Start(t, harness.Command{Path: e.bin, Args: []string{"run", "job.sql", "--state-dir", "state", "--log", "off"}, Dir: dir,
+		Env: []string{"STREAMSQL_FAILPOINT=source.poll"}})
+	code, err := p.Wait(4 * time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := p.Output()
+	// Longer values first: an address is part of a URL.
+	for _, name := range []string{"$TINYPG", "$PG", "$OLDKAFKA", "$KAFKA", "$NOWHERE", "$DB", "$DIR", "$NAME"} {
+		if v := values[name]; v != "" {
+			out = strings.ReplaceAll(out, v, name)
+		}
+	}
+	for _, v := range volatile {
+		out = v.pattern.ReplaceAllString(out, v.with)
+	}
+	return fmt.Sprintf("exit %d\n%s", code, out)
+}
+
+var volatile = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`(failed|ended) after [0-9.µmsh]+`), "$1 after TIME"},
+	{regexp.MustCompile(`127\.0\.0\.1:[0-9]{4,5}`), "ADDRESS"},
+}
