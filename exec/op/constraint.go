@@ -48,6 +48,7 @@ type constraint struct {
 // Open implements exec.Operator.
 func (c *constraint) Open(s exec.Subtask) error {
 	c.dropped = s.Counter("not-null-dropped")
+	c.sel = make([]int32, 0, batch.Size) // not nil even when every row is dropped: a nil selection is all rows
 	if c.spec.Length == LengthIgnore {
 		return nil
 	}

@@ -36,6 +36,7 @@ type windowTVF struct {
 func (w *windowTVF) Open(s exec.Subtask) error {
 	w.clock = newWindowClock(w.spec.Input.Columns[w.spec.Time].Type, w.spec.Size, w.spec.Offset, w.spec.Session)
 	w.dropped = s.Counter("null-rowtime-dropped")
+	w.sel = make([]int32, 0, batch.Size) // not nil even when every row is dropped: a nil selection is all rows
 	return nil
 }
 

@@ -56,6 +56,7 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	w.out = batch.NewBuilder(w.spec.Output)
 	w.res = make([]types.Datum, len(w.spec.Aggs))
 	w.open = map[int64]int64{}
+	w.sel = make([]int32, 0, batch.Size) // not nil even when every row is late: a nil selection is all rows
 	w.watermark = restoredWatermark(s.Restored())
 	err := w.core.open(s, coreSpec{aggs: w.spec.Aggs, retract: w.spec.InputMode != types.AppendOnly, state: "windows"})
 	if err != nil {

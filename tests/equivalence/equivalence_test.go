@@ -1,0 +1,322 @@
+package equivalence
+
+// Goal: whatever order, batching, checkpoints, failures, parallelism and memory do to a streaming query, it ends with the
+// table that the query means. Method: an oracle of a few lines per operator (query_test.go) beside the engine.
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/connectors/memory"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+var (
+	seeds   = flag.Int("seeds", 400, "how many seeds to run")
+	oneSeed = flag.Uint64("seed", 0, "run only this seed")
+	verbose = flag.Bool("show", false, "log the queries")
+)
+
+// enough is when a default run stops although it has seeds left.
+const enough = 30 * time.Second
+
+func TestEquivalence(t *testing.T) {
+	if *oneSeed != 0 {
+		runSeed(t, *oneSeed)
+		return
+	}
+	start := time.Now()
+	for s := range uint64(*seeds) {
+		if runSeed(t, s+1); t.Failed() {
+			return
+		}
+		if *seeds == 400 && time.Since(start) > enough {
+			t.Logf("%d of %d seeds", s+1, *seeds)
+			return
+		}
+	}
+}
+
+func FuzzEquivalence(f *testing.F) {
+	for s := range uint64(20) {
+		f.Add(s * 1_000_003)
+	}
+	f.Fuzz(runSeed)
+}
+
+const ddl = `
+CREATE TABLE a (c0 BIGINT, c1 BIGINT, c2 BIGINT) WITH ('connector' = 'memory', 'bounded' = 'true');
+CREATE TABLE r (c0 BIGINT, c1 BIGINT, c2 BIGINT) WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'retract');
+CREATE TABLE u (c0 BIGINT, c1 BIGINT, c2 BIGINT, PRIMARY KEY (c0) NOT ENFORCED) WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'upsert');
+CREATE TABLE e (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND)
+  WITH ('connector' = 'memory', 'bounded' = 'true', 'scan.watermark.emit.strategy' = '%s')`
+
+var points = []string{"source.poll", "barrier.inject", "precommit.before", "precommit.after", "publish.before", "publish.after",
+	"commit.before", "commit.during", "commit.after", "confirm.after", "restore.begin", "restore.committed"}
+
+// trial is one seed.
+type trial struct {
+	t    *testing.T
+	r    *rand.Rand
+	ctx  context.Context
+	bus  *memory.Bus
+	eng  *streamsql.Engine
+	job  *streamsql.Job
+	stmt string
+	dir  bool
+	what string
+	// splits is how many splits tables have whose rows may come in any order.
+	splits map[string]int
+}
+
+func runSeed(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 17))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer func() { _ = checkpoint.SetFailpoint("") }()
+	q := randomQuery(r, 1+r.IntN(4))
+	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(20) == 0}
+	o := &streamsql.Options{
+		Connectors: append([]connectors.Connector{*x.bus.Connector()}, streamsql.DefaultConnectors(io.Discard)...),
+		Settings: map[string]string{"execution.checkpointing.interval": "1000 d", "restart-strategy.type": "fixed-delay",
+			"restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "100000",
+			"table.local-time-zone": "UTC", "table.exec.sink.not-null-enforcer": "DROP", "parallelism.default": []string{"1", "4"}[r.IntN(2)]},
+	}
+	if r.IntN(2) == 0 {
+		o.Memory = 32 << 10
+	}
+	dir := ""
+	if x.dir {
+		dir = t.TempDir()
+	}
+	var err error
+	if x.eng, err = streamsql.Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	defer x.eng.Close()
+	x.splits = map[string]int{"a": 1 + r.IntN(3), "e": 1 + r.IntN(3)}
+	for table, n := range x.splits {
+		x.bus.Feed(table).SetSplits(n)
+	}
+	key := x.define(q, []string{"on-event", "on-periodic"}[r.IntN(2)])
+	x.what = fmt.Sprintf("seed %d: %s (key %d, %v, memory %d, durable %v)", seed, x.stmt, key, o.Settings["parallelism.default"], o.Memory, x.dir)
+	if *verbose {
+		t.Log(x.what)
+	}
+	x.start()
+	final := x.feed()
+	if err := x.job.Wait(ctx); err != nil {
+		t.Fatalf("%s\n%v", x.what, err)
+	}
+	want := map[string]int{}
+	for _, o := range q.eval(final) {
+		keep := true
+		for _, c := range o[:key] {
+			keep = keep && !c.null
+		}
+		if keep {
+			want[o.String()]++
+		}
+	}
+	if got := fold(x.bus.Queue("s").Rows(), key); !maps.Equal(got, want) {
+		t.Errorf("%s\n got %v\nwant %v\ninput %v", x.what, got, want, final)
+	}
+	if n := x.bus.Queue("s").Undecided(); n != 0 {
+		t.Errorf("%s: %d transactions are undecided", x.what, n)
+	}
+}
+
+// define makes the tables and returns the length of the sink's primary key: 0 for a sink that takes retractions.
+func (x *trial) define(q query, emit string) (key int) {
+	if g, ok := q.(group); ok && g.keys > 0 && g.size == 0 && x.r.IntN(2) == 0 {
+		key = g.keys
+	}
+	var cols, pk []string
+	for i := range q.width() {
+		null := ""
+		if i < key {
+			null = " NOT NULL"
+			pk = append(pk, fmt.Sprintf("c%d", i))
+		}
+		cols = append(cols, fmt.Sprintf("c%d BIGINT%s", i, null))
+	}
+	mode := "retract"
+	if key > 0 {
+		mode = "upsert"
+		cols = append(cols, "PRIMARY KEY ("+strings.Join(pk, ", ")+") NOT ENFORCED")
+	}
+	s := x.eng.Script(fmt.Sprintf(ddl, emit) + ";CREATE TABLE s (" + strings.Join(cols, ", ") + ") WITH ('connector' = 'memory', 'changelog' = '" + mode + "')")
+	for {
+		if _, err := s.Next(x.ctx); err == io.EOF {
+			break
+		} else if err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	x.stmt = "INSERT INTO s " + q.sql()
+	return key
+}
+
+func (x *trial) start() {
+	res, err := x.eng.Exec(x.ctx, x.stmt)
+	if err != nil {
+		x.t.Fatalf("%s\n%v", x.what, err)
+	}
+	x.job = res.Job
+}
+
+// feed sends random changes to all tables and does things to the job in between. It returns what the tables hold at the
+// end.
+func (x *trial) feed() tables {
+	final := tables{}
+	keyed := map[int64]row{}
+	n := 1 + x.r.IntN(120)
+	for i := range n {
+		table := []string{"a", "r", "u", "e"}[x.r.IntN(4)]
+		v := row{x.value(), x.value(), x.value()}
+		switch table {
+		case "e":
+			v[2] = value{v: 20 + int64(i)/2 + x.r.Int64N(9)} // at most 9 behind: never late
+			x.send(table, types.Insert, v)
+			final[table] = append(final[table], v)
+		case "a":
+			x.send(table, types.Insert, v)
+			final[table] = append(final[table], v)
+		case "u":
+			v[0].null = false
+			if x.r.IntN(4) == 0 {
+				delete(keyed, v[0].v)
+				x.send(table, types.Delete, v)
+			} else {
+				keyed[v[0].v] = v
+				x.send(table, []types.RowKind{types.Insert, types.UpdateAfter}[x.r.IntN(2)], v)
+			}
+		case "r":
+			live := final[table]
+			if len(live) > 0 && x.r.IntN(2) == 0 {
+				k := x.r.IntN(len(live))
+				old := live[k]
+				if x.r.IntN(2) == 0 {
+					x.send(table, types.Delete, old)
+					final[table] = append(live[:k:k], live[k+1:]...)
+					break
+				}
+				x.send(table, types.UpdateBefore, old)
+				x.send(table, types.UpdateAfter, v)
+				live[k] = v
+				break
+			}
+			x.send(table, types.Insert, v)
+			final[table] = append(live, v)
+		}
+		x.disturb()
+	}
+	_ = checkpoint.SetFailpoint("")
+	for _, table := range []string{"a", "r", "u", "e"} {
+		x.bus.Feed(table).Close()
+	}
+	for _, v := range keyed {
+		final["u"] = append(final["u"], v)
+	}
+	return final
+}
+
+func (x *trial) value() value {
+	if x.r.IntN(6) == 0 {
+		return value{null: true}
+	}
+	return value{v: x.r.Int64N(6)}
+}
+
+// send adds a row to a random split of a table that may have several: the others' rows have to stay in order.
+func (x *trial) send(table string, k types.RowKind, r row) {
+	out := memory.Row{Kind: k}
+	for _, v := range r {
+		d := types.IntDatum(v.v)
+		if v.null {
+			d = types.NullDatum
+		}
+		out.Values = append(out.Values, d)
+	}
+	split := 0
+	if n := x.splits[table]; n > 1 {
+		split = x.r.IntN(n)
+	}
+	x.bus.Feed(table).Append(split, out)
+}
+
+// disturb now and then takes a checkpoint, arms a failure, or stops the job and starts it again.
+func (x *trial) disturb() {
+	switch x.r.IntN(24) {
+	case 0, 1:
+		if _, err := x.job.Checkpoint(x.ctx); err != nil && x.job.Status().State.Ended() {
+			x.t.Fatalf("%s\n%v", x.what, err)
+		}
+	case 2:
+		point := points[x.r.IntN(len(points))]
+		if err := checkpoint.SetFailpoint(fmt.Sprintf("%s:%d:error", point, 1+x.r.IntN(2))); err != nil {
+			x.t.Fatal(err)
+		}
+	case 3:
+		if !x.dir || x.r.IntN(2) == 0 {
+			return
+		}
+		_ = checkpoint.SetFailpoint("")
+		// A failure that is under way when Stop is asked ends the job; it goes on all the same.
+		var injected *checkpoint.FailpointError
+		if err := x.job.Stop(x.ctx, streamsql.StopOptions{}); err != nil && !errors.As(err, &injected) {
+			x.t.Fatalf("%s\n%v", x.what, err)
+		}
+		p := []string{"1", "2", "3", "4"}[x.r.IntN(4)]
+		if _, err := x.eng.Exec(x.ctx, "SET 'parallelism.default' = '"+p+"'"); err != nil {
+			x.t.Fatal(err)
+		}
+		x.start()
+	}
+}
+
+// fold is the table that changes leave: rows with their number.
+func fold(changes []memory.Row, key int) map[string]int {
+	out, byKey := map[string]int{}, map[string]string{}
+	for _, c := range changes {
+		r := make(row, len(c.Values))
+		for i, d := range c.Values {
+			r[i] = value{null: d.IsNull, v: d.I64}
+			if d.IsNull {
+				r[i].v = 0
+			}
+		}
+		text, add := r.String(), c.Kind == types.Insert || c.Kind == types.UpdateAfter
+		if key > 0 {
+			k := r[:key].String()
+			if old, ok := byKey[k]; ok {
+				delete(out, old)
+				delete(byKey, k)
+			}
+			if add {
+				byKey[k], out[text] = text, 1
+			}
+			continue
+		}
+		if add {
+			out[text]++
+		} else {
+			out[text]--
+		}
+		if out[text] == 0 {
+			delete(out, text)
+		}
+	}
+	return out
+}
