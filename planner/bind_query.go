@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql/sql"
@@ -62,6 +63,10 @@ func renameColumns(n Node, names []sql.Name, of sql.Name) (Node, error) {
 	}
 	p := &Project{In: n}
 	for i, name := range names {
+		if slices.Contains(p.Names, name.Text) {
+			return nil, diag.New(diag.Semantic, name.Pos, "column %s is listed twice", name.Text).
+				WithHint("give each column a name of its own")
+		}
 		p.Exprs = append(p.Exprs, col(in, i))
 		p.Names = append(p.Names, name.Text)
 	}

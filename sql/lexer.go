@@ -50,9 +50,15 @@ type lexer struct {
 
 func newLexer(src string) *lexer { return &lexer{src: src, mark: diag.Pos{Line: 1, Col: 1}} }
 
+// byteOrderMark stands at the start of a UTF-8 file that a Windows editor saved.
+const byteOrderMark = "\ufeff"
+
 // place is the position of off, which must not be before any offset asked for earlier.
 func (l *lexer) place(off int) diag.Pos {
 	m := &l.mark
+	if m.Offset == 0 && off > 0 && strings.HasPrefix(l.src, byteOrderMark) {
+		m.Offset = len(byteOrderMark) // no column of its own: editors do not show it
+	}
 	for m.Offset < off {
 		c := l.src[m.Offset]
 		if c == '\n' {
@@ -84,6 +90,8 @@ func (l *lexer) skipBlank() {
 		switch {
 		case strings.IndexByte(" \t\n\r\f", rest[0]) >= 0:
 			l.off++
+		case l.off == 0 && strings.HasPrefix(rest, byteOrderMark):
+			l.off += len(byteOrderMark)
 		case strings.HasPrefix(rest, "--"), strings.HasPrefix(rest, "//"):
 			if n := strings.IndexByte(rest, '\n'); n >= 0 {
 				l.off += n
@@ -330,7 +338,17 @@ func (l *lexer) scanOp(t *token, rest string) {
 		return
 	}
 	r, w := utf8.DecodeRuneInString(rest)
-	l.bad(t, w, foreignOps[rest[:w]], "unexpected character %q", r)
+	hint := foreignOps[rest[:w]]
+	switch {
+	case hint != "":
+	case r == utf8.RuneError && w == 1, unicode.IsControl(r):
+		hint = "a script is text in UTF-8; is this a binary file, or one saved as UTF-16?"
+	case unicode.IsSpace(r) || !unicode.IsPrint(r):
+		hint = "it looks like white space or nothing at all; replace it by a space"
+	default:
+		hint = "write text in single quotes, 'like this', and names with special characters in backticks"
+	}
+	l.bad(t, w, hint, "unexpected character %q", r)
 }
 
 // scanDoubleQuoted takes "x" as one bad token, so that a semicolon inside does not end the statement.

@@ -178,11 +178,11 @@ func (p *parser) explain() *Explain {
 	case t.is("CREATE"):
 		c, ok := p.create().(*CreateTable)
 		if !ok || c.As == nil {
-			p.failHint(t.pos, "EXPLAIN takes a query, INSERT, a statement set or CREATE TABLE .. AS", "EXPLAIN of a definition")
+			p.failHint(t.pos, "EXPLAIN takes a query, an INSERT or a statement set", "EXPLAIN of a definition is not supported")
 		}
 		e.Stmt = c
 	default:
-		p.failTok("a query, INSERT, STATEMENT SET or CREATE TABLE .. AS after EXPLAIN")
+		p.failTok("a query, INSERT or STATEMENT SET after EXPLAIN")
 	}
 	return e
 }
@@ -222,6 +222,9 @@ func (p *parser) statementSet() *StatementSet {
 		}
 		s.Inserts = append(s.Inserts, p.insert())
 		p.wantOp(";")
+	}
+	if len(s.Inserts) == 0 {
+		p.failHint(s.Pos, "write INSERT statements between BEGIN and END", "the statement set is empty")
 	}
 	return s
 }

@@ -56,7 +56,8 @@ func (s *sink) Preflight(context.Context) error {
 		info, err := os.Stat(p)
 		switch {
 		case err == nil && !info.IsDir():
-			return diag.New(diag.External, s.v.Pos("path"), "table %s: %s is not a directory", s.t.Name, p).
+			// Waiting does not make it one, so the job must not restart over it.
+			return diag.New(diag.Config, s.v.Pos("path"), "table %s: %s is not a directory", s.t.Name, p).
 				WithHint("set 'path' to a directory: a table is written as several files")
 		case err == nil:
 			return nil

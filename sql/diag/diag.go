@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -137,10 +138,11 @@ func Render(err error, name, src string) string {
 		sb.WriteString(e.Err.Error())
 	}
 	if line, ok := lineAt(src, e.Pos); ok {
+		line, col := excerpt(line, e.Pos.Col-1)
 		sb.WriteString("\n  ")
 		sb.WriteString(line)
 		sb.WriteString("\n  ")
-		sb.WriteString(caretPad(line, e.Pos.Col-1))
+		sb.WriteString(caretPad(line, col))
 		sb.WriteString("^")
 	}
 	if e.Detail != "" {
@@ -164,7 +166,34 @@ func lineAt(src string, p Pos) (string, bool) {
 	if p.Line > len(lines) {
 		return "", false
 	}
-	return strings.TrimRight(lines[p.Line-1], "\r"), true
+	line := strings.TrimRight(lines[p.Line-1], "\r")
+	if p.Line == 1 {
+		line = strings.TrimPrefix(line, "\ufeff") // a byte order mark has no column
+	}
+	return line, true
+}
+
+// excerptBefore and excerptAfter bound how many characters of a line are shown on each side of the place.
+const excerptBefore, excerptAfter = 200, 200
+
+// excerpt cuts a long line around col, which counts code points from 0, and returns the column in the result. Control
+// characters become spaces, so that a binary file cannot drive the terminal.
+func excerpt(line string, col int) (string, int) {
+	rs := []rune(line)
+	col = min(col, len(rs))
+	prefix, suffix := "", ""
+	if len(rs) > col+excerptAfter {
+		rs, suffix = rs[:col+excerptAfter], "…"
+	}
+	if cut := col - excerptBefore; cut > 0 {
+		rs, col, prefix = rs[cut:], excerptBefore+1, "…"
+	}
+	for i, r := range rs {
+		if r != '\t' && !unicode.IsPrint(r) {
+			rs[i] = ' '
+		}
+	}
+	return prefix + string(rs) + suffix, col
 }
 
 // caretPad keeps tabs so that the caret stands under its column whatever the terminal's tab width.

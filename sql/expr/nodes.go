@@ -100,7 +100,31 @@ func (e *Binary) Children() []Expr { return []Expr{e.L, e.R} }
 func (e *Binary) With(c []Expr) Expr { return &Binary{e.Op, c[0], c[1], e.T, e.total} }
 
 // String implements Expr.
-func (e *Binary) String() string { return operand(e.L) + " " + e.Op + " " + operand(e.R) }
+func (e *Binary) String() string {
+	// A chain of ten thousand ANDs leans to the left. Its text is built in one pass: each level copying the text of the
+	// one below would take quadratic time.
+	chain := []*Binary{e}
+	for {
+		l, ok := chain[len(chain)-1].L.(*Binary)
+		if !ok {
+			break
+		}
+		chain = append(chain, l)
+	}
+	var sb strings.Builder
+	for range chain[1:] {
+		sb.WriteByte('(')
+	}
+	sb.WriteString(operand(chain[len(chain)-1].L))
+	for i := len(chain) - 1; i >= 0; i-- {
+		sb.WriteString(" " + chain[i].Op + " ")
+		sb.WriteString(operand(chain[i].R))
+		if i > 0 {
+			sb.WriteByte(')')
+		}
+	}
+	return sb.String()
+}
 
 // Type implements Expr.
 func (e *Unary) Type() types.Type { return e.T }
