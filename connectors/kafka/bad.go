@@ -45,8 +45,11 @@ func (b *badRecords) handle(ctx context.Context, r *rowReader, s *split, rec *kg
 	default:
 		e := r.at(s, rec, bad)
 		if d, ok := e.(*diag.Error); ok {
-			d.WithDetail("the %s of the record is not valid %s", part, b.formatOf(part)).
-				WithHint("fix the producer, or set 'scan.on-error' = 'skip', or 'dead-letter' with 'scan.dead-letter.topic'")
+			d.WithDetail("the %s of the record is not valid %s", part, b.formatOf(part))
+			if bad.Column != "" {
+				d.WithDetail("the %s of the record does not fit the table", part)
+			}
+			d.WithHint("fix the producer, or set 'scan.on-error' = 'skip', or 'dead-letter' with 'scan.dead-letter.topic'")
 		}
 		return e
 	}

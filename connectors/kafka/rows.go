@@ -142,6 +142,7 @@ func (r *rowReader) decodeKeys(ctx context.Context, s *split) error {
 		r.keyMsgs = append(r.keyMsgs, rec.Key)
 		r.keyRows = append(r.keyRows, -1)
 	}
+	bads := 0
 	for from := 0; from < len(r.recs); {
 		many := -1
 		n, err := r.key.Decode(r.keyMsgs[from:], r.keys, func(i int, k types.RowKind) {
@@ -158,6 +159,7 @@ func (r *rowReader) decodeKeys(ctx context.Context, s *split) error {
 			break
 		}
 		bad := from + n
+		bads++
 		r.keyRows[bad] = -1
 		if err := r.badRecord(ctx, s, r.recs[bad], "key", err); err != nil {
 			return err
@@ -172,6 +174,8 @@ func (r *rowReader) decodeKeys(ctx context.Context, s *split) error {
 			kept++
 		}
 	}
+	// Flink drops records without key silently; here they count, beside those whose key was bad.
+	r.stats.bad += len(r.recs) - kept - bads
 	r.recs, r.keyRows = r.recs[:kept], r.keyRows[:kept]
 	return nil
 }
