@@ -47,6 +47,8 @@ type Table interface {
 	Value(r Ref) []byte
 	// Mutable is the row's value, to change in place; it marks the row changed.
 	Mutable(r Ref) []byte
+	// MutableRows sets rows[i] to Mutable(refs[i]), for a whole batch; no ref is NoRow. len(rows) = len(refs).
+	MutableRows(refs []Ref, rows [][]byte)
 	// Set replaces the row's value by a value of any size.
 	Set(r Ref, value []byte)
 	// Delete removes the row. r must not be used afterwards.

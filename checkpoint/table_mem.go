@@ -255,6 +255,15 @@ func (t *table) Mutable(r Ref) []byte {
 	return t.rowValue(loc)
 }
 
+// MutableRows is Mutable for a batch.
+func (t *table) MutableRows(refs []Ref, rows [][]byte) {
+	for i, r := range refs {
+		loc := t.resolve(r)
+		t.mark(loc)
+		rows[i] = t.rowValue(loc)
+	}
+}
+
 // Set replaces the value. A value that does not fit is put elsewhere, with room to grow; the old place forwards.
 func (t *table) Set(r Ref, value []byte) { t.set(t.resolve(r), value) }
 

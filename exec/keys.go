@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/batch"
@@ -39,18 +40,23 @@ func (e *KeyEncoder) Encode(b *batch.Batch, keys *checkpoint.Keys) {
 // encodeI64 is Encode for one integer column, the most frequent key.
 func (e *KeyEncoder) encodeI64(b *batch.Batch, v *batch.Vec, keys *checkpoint.Keys) {
 	n := b.Len()
-	for i := 0; i < n; i++ {
+	buf := slices.Grow(keys.Buf, 9*n)[:9*n]
+	ends, hashes := slices.Grow(keys.Ends, n)[:n], slices.Grow(keys.Hashes, n)[:n]
+	end := 0
+	for i := range ends {
 		r := b.Row(i)
-		start := len(keys.Buf)
+		key := buf[end : end+9]
 		if v.IsNull(r) {
-			keys.Buf = append(keys.Buf, 0)
+			key = key[:1]
+			key[0] = 0
 		} else {
-			keys.Buf = append(keys.Buf, 1)
-			keys.Buf = binary.LittleEndian.AppendUint64(keys.Buf, uint64(v.I64[r]))
+			key[0] = 1
+			binary.LittleEndian.PutUint64(key[1:], uint64(v.I64[r]))
 		}
-		keys.Ends = append(keys.Ends, int32(len(keys.Buf)))
-		keys.Hashes = append(keys.Hashes, checkpoint.HashKey(keys.Buf[start:]))
+		end += len(key)
+		ends[i], hashes[i] = int32(end), checkpoint.HashKey(key)
 	}
+	keys.Buf, keys.Ends, keys.Hashes = buf[:end], ends, hashes
 }
 
 // AppendKey appends the key of physical row r to dst.

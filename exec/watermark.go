@@ -47,12 +47,9 @@ func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
 		return err
 	}
 	wm := cols[0]
-	n := b.Len()
 	if !s.marks.onEvent() {
-		for i := 0; i < n; i++ {
-			if r := b.Row(i); !wm.IsNull(r) {
-				sp.wm = max(sp.wm, Watermark(millis(wm, r)))
-			}
+		if r := latest(b, wm); r >= 0 {
+			sp.wm = max(sp.wm, Watermark(millis(wm, r)))
 		}
 		sp.meter.watermark.Set(int64(sp.wm))
 		return s.m.out.Emit(b)
@@ -79,6 +76,21 @@ func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
 	}
 	part.Sel = sel[start:]
 	return s.emitPart(&part, sp)
+}
+
+// latest is the row of b that counts with the greatest value of v, a column of timestamps; -1 when all are NULL.
+func latest(b *batch.Batch, v *batch.Vec) int {
+	at := -1
+	wide := v.Type.Phys() == types.PhysI128
+	for i, n := 0, b.Len(); i < n; i++ {
+		r := b.Row(i)
+		switch {
+		case v.IsNull(r):
+		case at < 0, !wide && v.I64[v.Idx(r)] > v.I64[v.Idx(at)], wide && v.I128[v.Idx(r)].Cmp(v.I128[v.Idx(at)]) > 0:
+			at = r
+		}
+	}
+	return at
 }
 
 func (s *sourceReader) emitPart(b *batch.Batch, sp *split) error {

@@ -30,9 +30,11 @@ type coreSpec struct {
 	state   string // name of the main table
 }
 
-// toucher learns of every row about to change, before it does. i counts the batch's selected rows.
+// toucher learns of every row about to change, before it does. i counts the batch's selected rows; beforeChanges is for
+// a batch whose rows all change.
 type toucher interface {
 	beforeChange(i int, r checkpoint.Ref, row []byte)
+	beforeChanges(refs []checkpoint.Ref, rows [][]byte)
 }
 
 func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
@@ -104,13 +106,12 @@ func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []check
 		return err
 	}
 	c.rows = resize(c.rows, len(refs))
-	for i, r := range refs {
-		row := c.groups.Mutable(r)
-		if t != nil {
-			t.beforeChange(i, r, row)
-		}
+	c.groups.MutableRows(refs, c.rows)
+	if t != nil {
+		t.beforeChanges(refs, c.rows)
+	}
+	for _, row := range c.rows {
 		setWord(row, rowCount, word(row, rowCount)+1)
-		c.rows[i] = row
 	}
 	for k := range c.accs {
 		a := &c.accs[k]
@@ -174,8 +175,14 @@ func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
 		return nil
 	}
 	c.mask = resize(c.mask, len(rows))
-	for i := range rows {
-		c.mask[i] = a.wants(b, b.Row(i))
+	if a.Filter < 0 && b.Cols[a.Arg].Valid == nil && !b.Cols[a.Arg].Const {
+		for i := range c.mask {
+			c.mask[i] = true
+		}
+	} else {
+		for i := range c.mask {
+			c.mask[i] = a.wants(b, b.Row(i))
+		}
 	}
 	if a.distinct >= 0 {
 		if err := c.distinct[a.distinct].first(a.slot, c.retract, c.mask); err != nil {

@@ -87,6 +87,13 @@ func (g *groupAggregate) beforeChange(i int, r checkpoint.Ref, row []byte) {
 	binary.LittleEndian.PutUint32(row[rowTouch:], uint32(len(g.touched)))
 }
 
+// beforeChanges implements toucher.
+func (g *groupAggregate) beforeChanges(refs []checkpoint.Ref, rows [][]byte) {
+	for i, row := range rows {
+		g.beforeChange(i, refs[i], row)
+	}
+}
+
 func (g *groupAggregate) emit(b *batch.Batch, out exec.Emitter) error {
 	for _, t := range g.touched {
 		row := g.core.groups.Mutable(t.ref)

@@ -63,7 +63,7 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 		return err
 	}
 	return w.core.groups.Scan(nil, func(key, _ []byte) bool {
-		w.register(int64(binary.BigEndian.Uint64(key) ^ 1<<63))
+		w.register(windowEnd(key))
 		return true
 	})
 }
@@ -164,11 +164,14 @@ func (w *windowAggregate) OnWatermark(wm exec.Watermark, out exec.Emitter) error
 			due = append(due, end)
 		}
 	}
+	if len(due) == 0 {
+		return nil
+	}
 	slices.Sort(due)
+	if err := w.fire(due, out); err != nil {
+		return err
+	}
 	for _, end := range due {
-		if err := w.fire(end, out); err != nil {
-			return err
-		}
 		delete(w.open, end)
 	}
 	return nil
@@ -178,13 +181,29 @@ func (w *windowAggregate) OnWatermark(wm exec.Watermark, out exec.Emitter) error
 // keys are held in memory, so it is not larger.
 const scanPass = 1 << 20
 
-// fire emits and removes the groups of one window.
-func (w *windowAggregate) fire(end int64, out exec.Emitter) error {
-	prefix := binary.BigEndian.AppendUint64(nil, uint64(end)^1<<63)
+// fire emits and removes the groups of the windows that are due, given by ascending end. Keys begin with the window's
+// end, so that one pass meets the windows in that order, however many there are.
+func (w *windowAggregate) fire(due []int64, out exec.Emitter) error {
+	first, last := windowKey(due[0]), windowKey(due[len(due)-1])
+	common := 0
+	for common < 8 && first[common] == last[common] {
+		common++
+	}
 	for full := true; full; {
 		var failed error
 		w.keys.Reset()
-		err := w.core.groups.Scan(prefix, func(key, row []byte) bool {
+		at := 0 // the window in due that the rows have reached
+		err := w.core.groups.Scan(first[:common], func(key, row []byte) bool {
+			end := windowEnd(key)
+			for at < len(due) && due[at] < end {
+				at++
+			}
+			if at == len(due) {
+				return false
+			}
+			if due[at] != end {
+				return true
+			}
 			failed = w.result(end, key, row, out)
 			start := len(w.keys.Buf)
 			w.keys.Buf = append(w.keys.Buf, key...)
@@ -207,12 +226,19 @@ func (w *windowAggregate) fire(end int64, out exec.Emitter) error {
 		return err
 	}
 	for _, d := range w.core.distinct {
-		if err := d.dropPrefix(prefix, w.groupHash); err != nil {
-			return err
+		for _, end := range due {
+			if err := d.dropPrefix(windowKey(end), w.groupHash); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
+
+// windowKey is the first eight bytes of the keys of a window, windowEnd undoes it. Their order is that of time.
+func windowKey(end int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(end)^1<<63) }
+
+func windowEnd(key []byte) int64 { return int64(binary.BigEndian.Uint64(key) ^ 1<<63) }
 
 // groupHash is the hash of the group key inside a key of a distinct set: window end, group key, value.
 func (w *windowAggregate) groupHash(key []byte) uint64 {

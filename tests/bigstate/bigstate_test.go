@@ -34,7 +34,7 @@ const rowBytes = 80
 
 var (
 	small = scale{keys: 2_000_000, rows: 2_500_000, memory: "64mb", goLimit: "160MiB", bound: 256 << 20, interval: "1 s", timeout: 5 * time.Minute}
-	big   = scale{keys: 20_000_000, rows: 25_000_000, memory: "256mb", goLimit: "512MiB", bound: 800 << 20, interval: "10 s", timeout: 40 * time.Minute}
+	big   = scale{keys: 20_000_000, rows: 22_000_000, memory: "256mb", goLimit: "512MiB", bound: 800 << 20, interval: "10 s", timeout: 40 * time.Minute}
 )
 
 const job = `
