@@ -119,19 +119,23 @@ func (v *Values) checkRequired(opts []Option) error {
 		return nil
 	}
 	slices.Sort(missing)
-	what := "option"
+	what, it := "option", "it"
 	if len(missing) > 1 {
-		what = "options"
+		what, it = "options", "them"
 	}
 	return diag.New(diag.Config, v.t.Options.Pos("connector"), "table %s: missing required %s %s", v.t.Name, what, strings.Join(missing, ", ")).
-		WithDetail("connector '%s' needs it; the table's options are %s", v.t.Connector(), Render(v.t)).
-		WithHint("add %s = '...' to the WITH clause", missing[0])
+		WithDetail("connector '%s' needs %s; the table's options are %s", v.t.Connector(), it, Render(v.t)).
+		WithHint("add %s = '...' to the WITH clause", strings.Join(missing, " = '...', "))
 }
 
 func (v *Values) checkValue(o Option, text string) error {
 	fail := func(why string) *diag.Error {
-		return diag.New(diag.Config, v.t.Options.Pos(o.Key), "table %s: option '%s': '%s' is not a valid %s",
-			v.t.Name, o.Key, mask(o.Key, text), o.Type).WithDetail("%s", why)
+		what := "a valid " + o.Type.String()
+		if o.Type == EnumOption {
+			what = "one of its values"
+		}
+		return diag.New(diag.Config, v.t.Options.Pos(o.Key), "table %s: option '%s': '%s' is not %s",
+			v.t.Name, o.Key, mask(o.Key, text), what).WithDetail("%s", why)
 	}
 	switch o.Type {
 	case IntOption:
@@ -157,7 +161,11 @@ func (v *Values) checkValue(o Option, text string) error {
 	case EnumOption:
 		if _, ok := foldEnum(o.Values, text); !ok {
 			err := fail("allowed are " + quoteAll(o.Values))
-			if near := diag.Nearest(text, o.Values); near != "" {
+			near := completed(text, o.Values)
+			if near == "" {
+				near = diag.Nearest(text, o.Values)
+			}
+			if near != "" {
 				err = err.WithHint("did you mean '%s'?", near)
 			}
 			return err
@@ -209,7 +217,27 @@ func (v *Values) unknownHint(key string, supported []string) string {
 	if near := diag.Nearest(key, supported); near != "" {
 		return "did you mean '" + near + "'?"
 	}
+	if head, rest, ok := strings.Cut(key, "."); ok {
+		if near := diag.Nearest(head+".", v.prefixes); near != "" {
+			return "did you mean '" + near + rest + "'?"
+		}
+	}
 	return ""
+}
+
+// completed is the only value that text is the beginning of, such as 'earliest-offset' for 'earliest'; "" when there
+// is none or a choice.
+func completed(text string, values []string) string {
+	found := ""
+	for _, v := range values {
+		if text != "" && len(text) < len(v) && strings.EqualFold(text, v[:len(text)]) {
+			if found != "" {
+				return ""
+			}
+			found = v
+		}
+	}
+	return found
 }
 
 func (v *Values) hasPrefix(key string) bool {

@@ -44,7 +44,7 @@ func TestRefusedOptions(t *testing.T) {
 		{connectors.UseSource, []string{"key.format", "json"}, "needs 'key.fields'"},
 		{connectors.UseSource, []string{"key.format", "json", "key.fields", "nope"}, "not a physical column"},
 		{connectors.UseSource, []string{"key.format", "json", "key.fields", "id", "key.fields-prefix", "i"}, "needs 'value.fields-include'"},
-		{connectors.UseSource, []string{"scan.startup.mode", "newest"}, "'newest' is not a valid enum"},
+		{connectors.UseSource, []string{"scan.startup.mode", "newest"}, "'newest' is not one of its values"},
 		{connectors.UseSource, []string{"scan.startup.mode", "timestamp"}, "needs 'scan.startup.timestamp-millis'"},
 		{connectors.UseSource, []string{"scan.startup.timestamp-millis", "1"}, "has no effect"},
 		{connectors.UseSource, []string{"scan.startup.mode", "group-offsets"}, "needs 'properties.group.id'"},
