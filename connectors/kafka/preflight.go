@@ -137,7 +137,7 @@ func (s *sink) checkTopics(ctx context.Context) error {
 				s.log.Warn("kafka: topic is compacted, so rows with equal keys replace each other", "table", s.spec.Table.Name, "topic", rc.Name)
 			case c.Key == "cleanup.policy" && *c.Value != "compact" && s.x.upsert:
 				s.log.Warn("kafka: topic is not compacted: the newest record of a key can be deleted by retention", "table", s.spec.Table.Name, "topic", rc.Name)
-			case c.Key == "min.insync.replicas":
+			case c.Key == "min.insync.replicas" && s.c.servers[0] != s.spec.Embedded:
 				if n, err := strconv.Atoi(*c.Value); err == nil && n < 2 {
 					s.log.Warn("kafka: min.insync.replicas is 1, so losing one broker can lose acknowledged rows", "table", s.spec.Table.Name, "topic", rc.Name)
 				}

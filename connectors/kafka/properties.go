@@ -307,6 +307,8 @@ func (r *propertyReader) finish(embedded string) error {
 				WithHint("add 'properties.bootstrap.servers' = 'host:9092' to the WITH clause, or run with the embedded broker")
 		}
 		r.c.servers = []string{embedded}
+		// A job that writes and reads one new topic asks for it before it is made, and would wait out this age.
+		r.c.base = append(r.c.base, kgo.MetadataMinAge(100*time.Millisecond))
 	}
 	sec, err := r.sec.opts(r)
 	if err != nil {
