@@ -42,12 +42,12 @@ type ownerRecord struct {
 func Own(fs vfs.FS, dir string) (*Owner, error) {
 	if err := mkdirAllSynced(fs, dir); err != nil {
 		return nil, errorf(diag.External, "cannot create state directory %q", dir).Wrap(err).
-			WithHint("set 'state.dir' to a directory this user may write")
+			WithHint("use a state directory that this user may write (--state-dir)")
 	}
 	lock, err := fs.Lock(fs.PathJoin(dir, lockName))
 	if err != nil {
 		e := errorf(diag.Conflict, "state directory %q is in use", dir).Wrap(err).
-			WithHint("stop the other process, or give this job another 'state.dir'")
+			WithHint("stop the other process, or use another state directory (--state-dir)")
 		var held ownerRecord
 		if readRecord(fs, dir, ownerName, "owner", &held) == nil {
 			return nil, e.WithDetail("held by process %d on %s since %s", held.PID, held.Host, held.Since.UTC().Format(time.RFC3339))

@@ -165,7 +165,7 @@ func (s *DirStore) Import(ctx context.Context, dir string) (*Checkpoint, error) 
 	s.mu.Unlock()
 	if !empty {
 		return nil, errorf(diag.Config, "state directory %q already has checkpoints, a savepoint cannot be restored into it", s.dir).
-			WithHint("set 'state.dir' to a new directory, or start without the savepoint to resume at the last checkpoint")
+			WithHint("use a new state directory (--state-dir), or start without the savepoint to resume at the last checkpoint")
 	}
 	src, err := ReadSavepoint(s.fs, dir)
 	if err != nil {
