@@ -25,7 +25,7 @@ func commands() []command {
 	return []command{
 		{[]string{`\?`, ".help"}, "", "this list", (*Shell).help},
 		{[]string{`\h`}, "[WORD]", "what statements there are, or those that start with WORD", (*Shell).statementHelp},
-		{[]string{`\d`, `\d+`, ".schema"}, "[NAME]", "tables and views, or the columns of one; + its definition", (*Shell).describe},
+		{[]string{`\d`, `\d+`, ".schema"}, "[NAME]", "tables and views, also by a pattern, or the columns of one; + its definition", (*Shell).describe},
 		{[]string{`\dt`, ".tables"}, "[PATTERN]", "tables; patterns take * and ?", (*Shell).listObjects},
 		{[]string{`\dv`, ".views"}, "[PATTERN]", "views", (*Shell).listObjects},
 		{[]string{`\df`, ".functions"}, "[PATTERN]", "functions and how they are called", (*Shell).listFunctions},
@@ -96,7 +96,11 @@ func findCommand(name string) (c *command, nearest string) {
 		}
 		all = append(all, c.names...)
 	}
-	return nil, diag.Nearest(name, all)
+	near := diag.Nearest(name, all)
+	if len(near) <= 2 {
+		near = "" // one letter is near any other
+	}
+	return nil, near
 }
 
 // lookup finds a command and checks that it takes arguments if it got some.

@@ -53,6 +53,9 @@ func (s *Shell) describe(ctx context.Context, name string, args []string) error 
 	if len(args) == 0 {
 		return s.list([]string{"name", "kind", "columns"}, s.objects("", nil), "no tables or views; CREATE TABLE makes one")
 	}
+	if strings.ContainsAny(args[0], "*?") {
+		return s.list([]string{"name", "kind", "columns"}, s.objects("", args), "no tables or views of such a name")
+	}
 	if name != `\d+` && name != ".schema" {
 		return s.sql(ctx, "DESCRIBE "+identifier(args[0]))
 	}

@@ -103,6 +103,11 @@ func (s *Shell) line(ctx context.Context, line string) error {
 			s.in.Remember(line)
 			return s.command(ctx, c, args)
 		}
+	} else if strings.HasPrefix(line, `\`) && !insideQuotes(s.buf.String()) {
+		// No SQL line starts with a backslash: as in psql, a command runs and the statement stays as it is.
+		if c, args, ok := parseCommand(line); ok {
+			return s.command(ctx, c, args)
+		}
 	}
 	s.buf.WriteString(line + "\n")
 	text := s.buf.String()
