@@ -217,8 +217,24 @@ func (b *builder) refuseSink(in *phys, t *sinkTarget, modes []connectors.SinkMod
 		fixes = append(fixes, "use 'format' = 'changelog-json' or 'debezium-json'")
 	}
 	fixes = append(fixes, "aggregate by a window (TUMBLE), whose results are final")
+	if ends(in) {
+		fixes = append(fixes, "as all input ends, SET '"+keyRuntimeMode+"' = 'batch' to write the final rows only")
+	}
 	e.Hint = strings.Join(fixes, "; or ")
 	return e
+}
+
+// ends reports that everything p reads ends by itself.
+func ends(p *phys) bool {
+	if s, ok := p.op.(*Scan); ok {
+		return s.Info.Bounded
+	}
+	for _, in := range p.in {
+		if !ends(in) {
+			return false
+		}
+	}
+	return true
 }
 
 // origin is the node where the stream begins to have changes.
