@@ -51,6 +51,7 @@ type runner struct {
 type job struct {
 	text string
 	job  *streamsql.Job
+	told bool // how it ended was printed
 }
 
 // parallelisms are what mode resume goes through.
@@ -303,22 +304,30 @@ func (r *runner) live() []*job {
 	return out
 }
 
-// sync takes checkpoints until they cover every row that was fed to a table that a live job reads.
+// sync takes checkpoints until they cover every row that was fed to a table that a live job reads. It returns the error of
+// a job that failed, once.
 func (r *runner) sync() string {
 	for {
+		for _, j := range r.jobs {
+			if !j.told && j.job.Status().State.Ended() {
+				j.told = true
+				if err := j.job.Wait(r.ctx); err != nil {
+					return failure(err)
+				}
+			}
+		}
 		live := r.live()
+		failed := false
 		for _, j := range live {
 			if _, err := j.job.Checkpoint(r.ctx); err != nil {
+				failed = failed || j.job.Status().State.Ended()
 				if r.ctx.Err() != nil {
 					r.t.Fatalf("%s: stuck: %v", r.at, j.job.Status())
 				}
-				if j.job.Status().State.Ended() {
-					err = j.job.Wait(r.ctx)
-					if err != nil {
-						return failure(err)
-					}
-				}
 			}
+		}
+		if failed {
+			continue
 		}
 		if r.covered(live) {
 			return ""
@@ -377,7 +386,7 @@ func (r *runner) resume(parallelism string) string {
 		if err != nil {
 			return failure(err)
 		}
-		j.job = res.Job
+		j.job, j.told = res.Job, false
 	}
 	if _, err := r.eng.Exec(r.ctx, "SET 'parallelism.default' = '"+before+"'"); err != nil {
 		return failure(err)
