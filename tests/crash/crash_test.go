@@ -39,3 +39,16 @@ func TestCrashDuringRestore(t *testing.T) {
 		})
 	}
 }
+
+// A crash in the last checkpoint of a bounded job, the only one here, up to the moment when all is done and nobody knows
+// yet: the next start must not read the input again.
+func TestCrashInTheFinalCheckpoint(t *testing.T) {
+	for _, p := range []string{"precommit.after", "publish.before", "publish.after", "commit.during", "commit.after", "confirm.after"} {
+		t.Run(p, func(t *testing.T) {
+			f := newFixtureWith(t, setup{settings: "SET 'execution.checkpointing.interval' = '5 min';\nSET 'execution.checkpointing.timeout' = '1 min';"})
+			f.crashAt(p)
+			f.finish()
+			f.check(rows)
+		})
+	}
+}
