@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/connectors/kafka"
 	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -306,7 +307,10 @@ func (e *Engine) check(st *sql.Statement) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		return plan.Notices, nil
+		if e.embedded == "" {
+			err = haveServers(plan)
+		}
+		return plan.Notices, err
 	case *sql.StopJob:
 		return nil, nil
 	}
@@ -315,6 +319,23 @@ func (e *Engine) check(st *sql.Statement) ([]string, error) {
 		return nil, err
 	}
 	return res.Notices, nil
+}
+
+// haveServers finds the Kafka table of a plan that a process without embedded broker cannot reach.
+func haveServers(plan *planner.Plan) error {
+	for _, n := range plan.Graph.Nodes {
+		var err error
+		switch {
+		case n.Source != nil:
+			err = kafka.CheckServers(n.Source.Spec.Table)
+		case n.Sink != nil && n.Sink.Spec.Table != nil:
+			err = kafka.CheckServers(n.Sink.Spec.Table)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckSyntax only parses a script; names need not exist.

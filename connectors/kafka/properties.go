@@ -300,11 +300,27 @@ func (r *propertyReader) servers(key, value string) {
 	}
 }
 
+// CheckServers is the error of a table of this connector that names no servers, in a process without embedded broker;
+// nil for all other tables. It has no position.
+func CheckServers(t *catalog.Table) error {
+	if c := t.Connector(); c != "kafka" && c != "upsert-kafka" {
+		return nil
+	}
+	if _, ok := t.Options.Get(propertyPrefix + "bootstrap.servers"); ok {
+		return nil
+	}
+	return withoutServers(t, diag.Pos{})
+}
+
+func withoutServers(t *catalog.Table, at diag.Pos) *diag.Error {
+	return diag.New(diag.Config, at, "table %s: missing required option 'properties.bootstrap.servers'", t.Name).
+		WithHint("add 'properties.bootstrap.servers' = 'host:9092' to the WITH clause, or use the embedded broker (--embedded-kafka)")
+}
+
 func (r *propertyReader) finish(embedded string) error {
 	if len(r.c.servers) == 0 {
 		if embedded == "" {
-			return diag.New(diag.Config, r.t.Options.Pos("connector"), "table %s: missing required option 'properties.bootstrap.servers'", r.t.Name).
-				WithHint("add 'properties.bootstrap.servers' = 'host:9092' to the WITH clause, or run with the embedded broker")
+			return withoutServers(r.t, r.t.Options.Pos("connector"))
 		}
 		r.c.servers = []string{embedded}
 		// A job that writes and reads one new topic asks for it before it is made, and would wait out this age.

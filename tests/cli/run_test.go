@@ -32,6 +32,9 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
+// kafkaJob names no servers.
+const kafkaJob = "CREATE TABLE k (x INT) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json'); INSERT INTO k VALUES (1)"
+
 // TestExitCodes: 0 done, 1 a job failed, 2 the SQL or the configuration is wrong, each with a message that helps.
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
@@ -65,6 +68,8 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"stray argument", []string{"-q", "good.sql"}, 2, []string{"streamsql run good.sql runs a file"}},
 		{"check", []string{"check", "good.sql"}, 0, nil},
 		{"check wrong", []string{"check", "wrong.sql"}, 2, []string{"wrong.sql:4:6: "}},
+		{"check without broker", []string{"check", "-e", kafkaJob}, 2, []string{"properties.bootstrap.servers", "--embedded-kafka"}},
+		{"check with broker", []string{"check", "--embedded-kafka", "-e", kafkaJob}, 0, nil},
 		{"check syntax", []string{"check", "--syntax", "wrong.sql"}, 0, nil},
 		{"no state", []string{"checkpoint", "show", "nowhere"}, 2, []string{`no state directory "nowhere"`}},
 	} {
