@@ -2,8 +2,8 @@
 --
 --   streamsql run examples/upsert.sql --embedded-kafka       (from the root of the checkout)
 --
--- The sink has a primary key and can write by it, so no transaction is needed: writing a row twice changes nothing.
--- EXPLAIN says so.
+-- The sink has a primary key and is written by it. A transaction is used all the same, so that a read_committed consumer
+-- sees no value twice. EXPLAIN says so; 'sink.delivery-guarantee' = 'at-least-once' does without.
 
 SET 'table.dml-sync' = 'true';
 SET 'parallelism.default' = '1';
