@@ -152,6 +152,22 @@ func TestAbortRefusesOpenCommittables(t *testing.T) {
 	equalUnordered(t, "committed", values(e.read(t, topic, true)), idJSON(0, 10))
 }
 
+// A rewind aborts what later checkpoints wrote and keeps what the older one lists, committed or not.
+func TestAbortKeepsWhatIsListed(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *env) {
+		topic := e.topic(t, 1)
+		cs := preCommitted(t, e, topic)
+		j := job(topic)
+		j.Fence = 2
+		c := committerOf(t, openSink(t, e.table(topic, idCols), "s", 1, j))
+		must(t, c.Abort(testCtx(t), cs))
+		must(t, c.Commit(testCtx(t), cs))
+		must(t, c.Abort(testCtx(t), cs))
+		must(t, c.Abort(testCtx(t), nil))
+		equalUnordered(t, "committed", values(e.read(t, topic, true)), idJSON(0, 10))
+	})
+}
+
 // A transaction that outlived its timeout is proven aborted, and committing it is an error of class Lost.
 func TestTimedOutTransaction(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
