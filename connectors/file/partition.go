@@ -90,7 +90,7 @@ func (c *config) appendDir(dst []byte, b *batch.Batch, cols []int, r int) []byte
 			case k.Type.Kind == types.Boolean:
 				dst = strconv.AppendBool(dst, v.Bool[x])
 			case k.Type.Kind == types.Date:
-				dst = format.AppendDate(dst, v.I64[x])
+				dst = types.AppendISODate(dst, v.I64[x])
 			default:
 				dst = strconv.AppendInt(dst, v.I64[x], 10)
 			}

@@ -281,12 +281,12 @@ func (d *csvDecoder) convert(s string, c *conv) status {
 		d.v.I64 = days
 		return good
 	case types.Time:
-		ns, ok := parseClock(s, true)
-		if !ok || ns == dayNanos {
+		sec, nanos, ok := parseClock(s, true)
+		if !ok || sec == daySeconds {
 			return d.fail("not a time like 12:34:56")
 		}
-		ms := ns / 1e6
-		d.v.I64 = ms - ms%pow10[3-min(c.ty.Precision, 3)]
+		ms := sec*1e3 + nanos/1e6
+		d.v.I64 = ms - ms%types.Pow10I64(3-min(c.ty.Precision, 3))
 		return good
 	}
 	return d.fromString(s, c)
@@ -311,7 +311,7 @@ func parseLooseDate(s string) (int64, bool) {
 	if v[1] < 1 || v[1] > 12 || v[2] < 1 || v[2] > 31 {
 		return 0, false
 	}
-	return civil(v[0], v[1], v[2]), true
+	return types.DaysFromCivil(v[0], v[1], v[2]), true
 }
 
 // parts reads the elements of an ARRAY or the fields of a ROW.

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -53,14 +54,13 @@ func (e *csvEncoder) Encode(b *batch.Batch, out *Messages) error {
 func (e *csvEncoder) cell(dst []byte, f *outField, i int) []byte {
 	switch f.ty.Kind {
 	case types.TinyInt, types.SmallInt, types.Int, types.BigInt:
-		return appendInt(dst, f.vec.I64[i])
+		return strconv.AppendInt(dst, f.vec.I64[i], 10)
 	case types.Char, types.Varchar:
 		return e.text(dst, f.vec.Str[i])
 	}
 	if f.ty.Kind == types.Timestamp && f.ty.Precision <= 6 {
-		us := f.vec.I64[i]
-		days := floorDiv(us, 86400e6)
-		e.tmp = appendTimestamp(e.tmp[:0], instant{days, (us - days*86400e6) * 1e3}, ' ')
+		sec, nanos := types.SplitMicros(f.vec.I64[i])
+		e.tmp = appendTimestamp(e.tmp[:0], sec, nanos, ' ')
 		return e.text(dst, text(e.tmp))
 	}
 	d := f.vec.Datum(i)
@@ -105,26 +105,29 @@ func (e *csvEncoder) scalar(dst []byte, d types.Datum, t types.Type) (_ []byte, 
 		}
 		return append(dst, "false"...), false
 	case types.Float, types.Double:
-		return AppendDouble(dst, d.F64, decimalBits(t)), false
+		return types.AppendFloat(dst, d.F64, floatBits(t)), false
 	case types.Decimal:
 		if e.o.scientific {
-			return appendBigDecimal(dst, decimalOf(d, t), t.Scale), false
+			return types.AppendBigDecimal(dst, d.Decimal(t), t.Scale, true), false
 		}
-		return AppendDecimal(dst, decimalOf(d, t), t.Scale), false
+		return types.AppendDecimal(dst, d.Decimal(t), t.Scale), false
 	case types.Char, types.Varchar:
 		return append(dst, d.Str...), true
 	case types.Binary, types.Varbinary:
 		return base64.StdEncoding.AppendEncode(dst, bytesOf(d.Str)), true
 	case types.Date:
-		return appendDate(dst, d.I64), true
+		return types.AppendISODate(dst, d.I64), true
 	case types.Time:
-		return appendClock(dst, d.I64*1e6), true
-	case types.Timestamp:
-		return appendTimestamp(dst, instantOf(d, t), ' '), true
-	case types.TimestampLTZ:
-		return append(appendTimestamp(dst, instantOf(d, t), ' '), 'Z'), true
+		return appendClock(dst, d.I64/1e3, d.I64%1e3*1e6), true
+	case types.Timestamp, types.TimestampLTZ:
+		sec, nanos := types.SplitTimestamp(d, t.Precision)
+		dst = appendTimestamp(dst, sec, nanos, ' ')
+		if t.Kind == types.TimestampLTZ {
+			dst = append(dst, 'Z')
+		}
+		return dst, true
 	}
-	return appendInt(dst, d.I64), false
+	return strconv.AppendInt(dst, d.I64, 10), false
 }
 
 // text appends s, quoted when it must or might have to be.

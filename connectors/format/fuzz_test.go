@@ -171,11 +171,11 @@ func FuzzParseJavaDouble(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		v, ok := parseJavaDouble(s, 64)
+		v, ok := types.ParseFloat(s, 64)
 		if !ok || math.IsNaN(v) {
 			return
 		}
-		if w, ok := parseJavaDouble(string(AppendDouble(nil, v, 64)), 64); !ok || w != v {
+		if w, ok := types.ParseFloat(string(types.AppendFloat(nil, v, 64)), 64); !ok || w != v {
 			t.Fatalf("%q: %v prints as something read as %v", s, v, w)
 		}
 	})

@@ -118,19 +118,20 @@ func datumText(d types.Datum, t types.Type) string {
 	case types.Boolean:
 		return fmt.Sprint(d.Bool)
 	case types.Float, types.Double:
-		return string(AppendDouble(nil, d.F64, decimalBits(t)))
+		return string(types.AppendFloat(nil, d.F64, floatBits(t)))
 	case types.Decimal:
-		return string(AppendDecimal(nil, decimalOf(d, t), t.Scale))
+		return string(types.AppendDecimal(nil, d.Decimal(t), t.Scale))
 	case types.Char, types.Varchar:
 		return d.Str
 	case types.Binary, types.Varbinary:
 		return fmt.Sprintf("x'%x'", d.Str)
 	case types.Date:
-		return string(appendDate(nil, d.I64))
+		return string(types.AppendISODate(nil, d.I64))
 	case types.Time:
-		return string(appendClock(nil, d.I64*1e6))
+		return string(appendClock(nil, d.I64/1e3, d.I64%1e3*1e6))
 	case types.Timestamp, types.TimestampLTZ:
-		return string(appendTimestamp(nil, instantOf(d, t), ' '))
+		sec, nanos := types.SplitTimestamp(d, t.Precision)
+		return string(appendTimestamp(nil, sec, nanos, ' '))
 	case types.Array, types.Row:
 		var vs []string
 		for i, e := range d.List {

@@ -4,6 +4,7 @@ package format
 // Method: messages in, rendered rows or the error out.
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -178,7 +179,7 @@ func TestJSONProjection(t *testing.T) {
 func TestJSONPlanIsBounded(t *testing.T) {
 	d, out := decoder(t, "json", cols("a", i32, "b", i32), nil)
 	for i := range 3000 {
-		name := strings.Repeat("k", 1+i%7) + string(appendInt(nil, int64(i)))
+		name := strings.Repeat("k", 1+i%7) + string(strconv.AppendInt(nil, int64(i), 10))
 		m := `{"b":2,"` + name + `":0,"a":1}`
 		if i%2 == 0 {
 			m = `{"` + name + `":{"a":9},"a":1,"b":2}`
@@ -228,11 +229,11 @@ func TestJSONCheck(t *testing.T) {
 func TestJSONEncode(t *testing.T) {
 	D, N, S := types.IntDatum, types.NullDatum, types.StrDatum
 	us := func(s string) types.Datum {
-		v, ok := parseTimestamp(s, false, false)
+		sec, nanos, ok := parseTimestamp(s, false, false)
 		if !ok {
 			t.Fatal(s)
 		}
-		return v.datum(types.TimestampOf(types.Timestamp, 6))
+		return types.JoinTimestamp(sec, nanos, 6)
 	}
 	row := types.RowOf(types.Field{Name: "x", Type: i32}, types.Field{Name: "y", Type: str})
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/base64"
 	"math"
+	"strconv"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
@@ -68,26 +69,25 @@ func (w *writer) column(dst []byte, f *outField, i int) ([]byte, error) {
 	v := f.vec
 	switch f.ty.Kind {
 	case types.TinyInt, types.SmallInt, types.Int, types.BigInt:
-		return appendInt(dst, v.I64[i]), nil
+		return strconv.AppendInt(dst, v.I64[i], 10), nil
 	case types.Char, types.Varchar:
 		return appendJSONString(dst, v.Str[i]), nil
 	case types.Timestamp, types.TimestampLTZ:
 		if f.ty.Precision <= 6 {
-			us := v.I64[i]
-			days := floorDiv(us, 86400e6)
-			return w.timestamp(dst, instant{days, (us - days*86400e6) * 1e3}, f.ty), nil
+			sec, nanos := types.SplitMicros(v.I64[i])
+			return w.timestamp(dst, sec, nanos, f.ty), nil
 		}
 	}
 	return w.value(dst, v.Datum(i), f.ty)
 }
 
-func (w *writer) timestamp(dst []byte, t instant, ty types.Type) []byte {
+func (w *writer) timestamp(dst []byte, sec, nanos int64, ty types.Type) []byte {
 	sep := byte(' ')
 	if w.iso {
 		sep = 'T'
 	}
 	dst = append(dst, '"')
-	dst = appendTimestamp(dst, t, sep)
+	dst = appendTimestamp(dst, sec, nanos, sep)
 	if ty.Kind == types.TimestampLTZ {
 		dst = append(dst, 'Z')
 	}
@@ -103,19 +103,18 @@ func (w *writer) value(dst []byte, d types.Datum, t types.Type) ([]byte, error) 
 		}
 		return append(dst, "false"...), nil
 	case types.TinyInt, types.SmallInt, types.Int, types.BigInt, types.IntervalYearMonth, types.IntervalDayTime:
-		return appendInt(dst, d.I64), nil
+		return strconv.AppendInt(dst, d.I64, 10), nil
 	case types.Float, types.Double:
 		if math.IsNaN(d.F64) || math.IsInf(d.F64, 0) {
 			dst = append(dst, '"')
-			return append(AppendDouble(dst, d.F64, 64), '"'), nil
+			return append(types.AppendFloat(dst, d.F64, 64), '"'), nil
 		}
-		return AppendDouble(dst, d.F64, decimalBits(t)), nil
+		return types.AppendFloat(dst, d.F64, floatBits(t)), nil
 	case types.Decimal:
-		v := decimalOf(d, t)
 		if w.plainDecimal {
-			return AppendDecimal(dst, v, t.Scale), nil
+			return types.AppendDecimal(dst, d.Decimal(t), t.Scale), nil
 		}
-		return appendBigDecimal(dst, v, t.Scale), nil
+		return types.AppendBigDecimal(dst, d.Decimal(t), t.Scale, true), nil
 	case types.Char, types.Varchar:
 		return appendJSONString(dst, d.Str), nil
 	case types.Binary, types.Varbinary:
@@ -124,22 +123,15 @@ func (w *writer) value(dst []byte, d types.Datum, t types.Type) ([]byte, error) 
 		return append(dst, '"'), nil
 	case types.Date:
 		dst = append(dst, '"')
-		return append(appendDate(dst, d.I64), '"'), nil
+		return append(types.AppendISODate(dst, d.I64), '"'), nil
 	case types.Time:
 		dst = append(dst, '"')
-		return append(appendClock(dst, d.I64*1e6), '"'), nil
+		return append(appendClock(dst, d.I64/1e3, d.I64%1e3*1e6), '"'), nil
 	case types.Timestamp, types.TimestampLTZ:
-		return w.timestamp(dst, instantOf(d, t), t), nil
+		sec, nanos := types.SplitTimestamp(d, t.Precision)
+		return w.timestamp(dst, sec, nanos, t), nil
 	}
 	return w.nested(dst, d, t)
-}
-
-// decimalOf is the unscaled value of a DECIMAL datum, wherever it is stored.
-func decimalOf(d types.Datum, t types.Type) types.Int128 {
-	if t.Phys() == types.PhysI128 {
-		return d.I128()
-	}
-	return types.I128(d.I64)
 }
 
 func (w *writer) nested(dst []byte, d types.Datum, t types.Type) ([]byte, error) {

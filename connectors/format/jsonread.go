@@ -106,7 +106,7 @@ func (r *reader) fromString(s string, c *conv) status {
 		r.v.I64 = v
 		return good
 	case types.Float, types.Double:
-		v, ok := parseJavaDouble(s, decimalBits(c.ty))
+		v, ok := types.ParseFloat(s, floatBits(c.ty))
 		if !ok {
 			return r.fail("not a number")
 		}
@@ -123,7 +123,7 @@ func (r *reader) fromString(s string, c *conv) status {
 }
 
 func (r *reader) decimal(s string, c *conv) status {
-	v, fits, ok := parseDecimal(s, c.ty.Precision, c.ty.Scale)
+	v, fits, ok := types.ParseBigDecimal(s, c.ty.Precision, c.ty.Scale)
 	switch {
 	case !ok:
 		return r.fail("not a number")
@@ -158,17 +158,17 @@ func (r *reader) temporal(s string, c *conv) status {
 		}
 		return r.fail("not a date like 2024-01-31")
 	case types.Time:
-		if ns, ok := parseClock(s, false); ok && ns < dayNanos {
-			r.v.I64 = ns / 1e6
+		if sec, nanos, ok := parseClock(s, false); ok && sec < daySeconds {
+			r.v.I64 = sec*1e3 + nanos/1e6
 			return good
 		}
 		return r.fail("not a time like 12:34:56")
 	}
-	t, ok := parseTimestamp(s, r.iso, c.kind == types.TimestampLTZ)
+	sec, nanos, ok := parseTimestamp(s, r.iso, c.kind == types.TimestampLTZ)
 	if !ok {
 		return r.fail(timestampHelp(r.iso, c.kind == types.TimestampLTZ))
 	}
-	r.v = t.datum(c.ty)
+	r.v = types.JoinTimestamp(sec, nanos, c.ty.Precision)
 	return good
 }
 
@@ -197,7 +197,7 @@ func (r *reader) fromNumber(s string, isFloat bool, c *conv) status {
 		return r.integer(s, isFloat, c)
 	case types.Float, types.Double:
 		// The token is a number, so the only error is the range, and then the value is infinite as in Java.
-		r.v.F64, _ = strconv.ParseFloat(s, decimalBits(c.ty))
+		r.v.F64, _ = strconv.ParseFloat(s, floatBits(c.ty))
 		return good
 	case types.Decimal:
 		return r.decimal(s, c)

@@ -171,10 +171,10 @@ func parseMillis(s string) (int64, bool) {
 	h, mi, sec, f := two(s, 11), two(s, 14), two(s, 17), two(s, 20)
 	g := int(s[22] - '0')
 	if c|y|mo|d|h|mi|sec|f < 0 || g > 9 || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':' || s[19] != '.' ||
-		mo-1 > 11 || mo == 0 || d == 0 || d > 28 && d > daysIn(c*100+y, mo) || h > 23 || mi > 59 || sec > 59 {
+		mo-1 > 11 || mo == 0 || d == 0 || d > 28 && d > types.DaysInMonth(c*100+y, mo) || h > 23 || mi > 59 || sec > 59 {
 		return 0, false
 	}
-	return ((civil(c*100+y, mo, d)*24+int64(h))*60+int64(mi))*60e6 + int64(sec)*1e6 + int64(f*10+g)*1e3, true
+	return ((types.DaysFromCivil(c*100+y, mo, d)*24+int64(h))*60+int64(mi))*60e6 + int64(sec)*1e6 + int64(f*10+g)*1e3, true
 }
 
 // member reads any value into f's column.

@@ -2,10 +2,7 @@ package postgres
 
 import (
 	"encoding/hex"
-	"math"
-	"math/big"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -56,14 +53,14 @@ func appendCopyValue(dst []byte, v *batch.Vec, r int) ([]byte, error) {
 	case types.TinyInt, types.SmallInt, types.Int, types.BigInt:
 		return strconv.AppendInt(dst, v.I64[r], 10), nil
 	case types.Float:
-		return appendFloat(dst, v.F64[r], 32), nil
+		return types.AppendFloat(dst, v.F64[r], 32), nil
 	case types.Double:
-		return appendFloat(dst, v.F64[r], 64), nil
+		return types.AppendFloat(dst, v.F64[r], 64), nil
 	case types.Decimal:
 		if t.Phys() == types.PhysI64 {
-			return appendDecimal(dst, v.I64[r], t.Scale), nil
+			return types.AppendDecimal64(dst, v.I64[r], t.Scale), nil
 		}
-		return appendBigDecimal(dst, v.I128[r], t.Scale), nil
+		return types.AppendDecimal(dst, v.I128[r], t.Scale), nil
 	case types.Char, types.Varchar:
 		return appendCopyText(dst, v.Str[r])
 	case types.Binary, types.Varbinary:
@@ -80,57 +77,17 @@ func appendCopyValue(dst []byte, v *batch.Vec, r int) ([]byte, error) {
 }
 
 func appendTimestamp(dst []byte, v *batch.Vec, r int) []byte {
-	var micros int64
+	var t time.Time
 	if v.Type.Phys() == types.PhysI128 {
-		q := new(big.Int).Div(v.I128[r].Big(), big.NewInt(1000)) // PostgreSQL keeps microseconds
-		micros = q.Int64()
+		t = time.Unix(types.SplitNanos(v.I128[r])) // the format cuts to the microseconds that PostgreSQL keeps
 	} else {
-		micros = v.I64[r]
+		t = time.UnixMicro(v.I64[r])
 	}
-	dst = time.UnixMicro(micros).UTC().AppendFormat(dst, "2006-01-02 15:04:05.000000")
+	dst = t.UTC().AppendFormat(dst, "2006-01-02 15:04:05.000000")
 	if v.Type.Kind == types.TimestampLTZ {
 		dst = append(dst, "+00"...)
 	}
 	return dst
-}
-
-func appendFloat(dst []byte, f float64, bits int) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(dst, "NaN"...)
-	case math.IsInf(f, 1):
-		return append(dst, "Infinity"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-Infinity"...)
-	}
-	return strconv.AppendFloat(dst, f, 'g', -1, bits)
-}
-
-func appendDecimal(dst []byte, v int64, scale int) []byte {
-	if v >= 0 {
-		return appendScaled(dst, strconv.FormatUint(uint64(v), 10), scale)
-	}
-	return appendScaled(append(dst, '-'), strconv.FormatUint(-uint64(v), 10), scale)
-}
-
-func appendBigDecimal(dst []byte, v types.Int128, scale int) []byte {
-	digits := v.Big().String()
-	if d, neg := strings.CutPrefix(digits, "-"); neg {
-		dst, digits = append(dst, '-'), d
-	}
-	return appendScaled(dst, digits, scale)
-}
-
-func appendScaled(dst []byte, digits string, scale int) []byte {
-	if scale == 0 {
-		return append(dst, digits...)
-	}
-	if len(digits) <= scale {
-		digits = strings.Repeat("0", scale+1-len(digits)) + digits
-	}
-	dst = append(dst, digits[:len(digits)-scale]...)
-	dst = append(dst, '.')
-	return append(dst, digits[len(digits)-scale:]...)
 }
 
 func appendCopyText(dst []byte, s string) ([]byte, error) {

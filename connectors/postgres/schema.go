@@ -170,7 +170,8 @@ func (p pgColumn) takes(table string, c types.Column) error {
 	ok := slices.Contains(pgTypes[c.Type.Kind], p.typ) || p.category == "e" && c.Type.IsString()
 	detail := fmt.Sprintf("%s is written to %s", c.Type.WithNull(true), strings.Join(pgTypes[c.Type.Kind], ", "))
 	if ok && p.typ == "numeric" && p.precision >= 0 {
-		digits, scale := integerDigits(c.Type)
+		digits, scale := c.Type.AsDecimal()
+		digits -= scale
 		ok = p.precision-p.scale >= digits && p.scale >= scale
 		detail = fmt.Sprintf("%s needs at least numeric(%d,%d)", c.Type.WithNull(true), max(digits, p.precision-p.scale)+max(scale, p.scale), max(scale, p.scale))
 	}
@@ -180,20 +181,6 @@ func (p pgColumn) takes(table string, c types.Column) error {
 	return diag.New(diag.Config, diag.Pos{}, "table %q: column %q is %s, but the PostgreSQL column is %s", table, c.Name, c.Type.WithNull(true), p.display).
 		WithDetail("%s", detail).
 		WithHint("declare the column with a type that fits, or ALTER COLUMN %s TYPE %s", ident(p.name), natural(c.Type))
-}
-
-func integerDigits(t types.Type) (digits, scale int) {
-	switch t.Kind {
-	case types.TinyInt:
-		return 3, 0
-	case types.SmallInt:
-		return 5, 0
-	case types.Int:
-		return 10, 0
-	case types.BigInt:
-		return 19, 0
-	}
-	return t.Precision - t.Scale, t.Scale
 }
 
 // natural is the PostgreSQL type a column of type t would best be declared with.

@@ -3,7 +3,6 @@ package print
 import (
 	"strconv"
 
-	"github.com/streamsql/streamsql/connectors/format"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -31,26 +30,25 @@ func appendValue(dst []byte, d types.Datum, t types.Type) []byte {
 	case types.Boolean:
 		return strconv.AppendBool(dst, d.Bool)
 	case types.Float:
-		return format.AppendDouble(dst, d.F64, 32)
+		return types.AppendFloat(dst, d.F64, 32)
 	case types.Double:
-		return format.AppendDouble(dst, d.F64, 64)
+		return types.AppendFloat(dst, d.F64, 64)
 	case types.Decimal:
-		return format.AppendJavaDecimal(dst, format.DecimalValue(d, t), t.Scale)
+		return types.AppendBigDecimal(dst, d.Decimal(t), t.Scale, false)
 	case types.Char, types.Varchar:
 		return append(dst, d.Str...)
 	case types.Binary, types.Varbinary:
 		return appendBytes(dst, d.Str)
 	case types.Date:
-		return format.AppendDate(dst, d.I64)
+		return types.AppendISODate(dst, d.I64)
 	case types.Time:
-		return appendClock(dst, d.I64*1e6, false)
+		return types.AppendISOTime(dst, d.I64/1e3, d.I64%1e3*1e6, false)
 	case types.Timestamp, types.TimestampLTZ:
-		days, ns := format.SplitTimestamp(d, t)
-		dst = append(format.AppendDate(dst, days), 'T')
+		sec, nanos := types.SplitTimestamp(d, t.Precision)
 		if t.Kind == types.Timestamp {
-			return appendClock(dst, ns, false)
+			return types.AppendISOTimestamp(dst, sec, nanos, false)
 		}
-		return append(appendClock(dst, ns, true), 'Z')
+		return append(types.AppendISOTimestamp(dst, sec, nanos, true), 'Z')
 	case types.IntervalYearMonth:
 		return appendPeriod(dst, d.I64)
 	case types.IntervalDayTime:
@@ -106,41 +104,6 @@ func appendBytes(dst []byte, s string) []byte {
 		dst = strconv.AppendInt(dst, int64(int8(s[i])), 10)
 	}
 	return append(dst, ']')
-}
-
-// appendClock appends the ISO time of day. Seconds are left out when there are none, unless always; the fraction has 3,
-// 6 or 9 digits, as java.time prints it.
-func appendClock(dst []byte, ns int64, always bool) []byte {
-	pad := func(v int64, width int) {
-		s := strconv.FormatInt(v, 10)
-		for range width - len(s) {
-			dst = append(dst, '0')
-		}
-		dst = append(dst, s...)
-	}
-	sec, f := ns/1e9, ns%1e9
-	pad(sec/3600, 2)
-	dst = append(dst, ':')
-	pad(sec/60%60, 2)
-	if sec%60 == 0 && f == 0 && !always {
-		return dst
-	}
-	dst = append(dst, ':')
-	pad(sec%60, 2)
-	switch {
-	case f == 0:
-		return dst
-	case f%1e6 == 0:
-		dst = append(dst, '.')
-		pad(f/1e6, 3)
-	case f%1e3 == 0:
-		dst = append(dst, '.')
-		pad(f/1e3, 6)
-	default:
-		dst = append(dst, '.')
-		pad(f, 9)
-	}
-	return dst
 }
 
 // appendPeriod appends months as java.time.Period: P1Y2M, P0D when zero.

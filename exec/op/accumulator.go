@@ -136,31 +136,12 @@ func (a *accumulator) addDec(row []byte, v *batch.Vec, i int, sign int64) {
 	r := sum.Add(x)
 	n := word(row, a.off+16)
 	flag := n & overflowed
-	if (sum.Sign() >= 0) == (x.Sign() >= 0) && (r.Sign() >= 0) != (sum.Sign() >= 0) || tooWide(r) {
+	if (sum.Sign() >= 0) == (x.Sign() >= 0) && (r.Sign() >= 0) != (sum.Sign() >= 0) || !r.FitsDigits(types.MaxDecimalPrecision) {
 		flag = overflowed
 	}
 	setWord(row, a.off, int64(r.Lo))
 	setWord(row, a.off+8, r.Hi)
 	setWord(row, a.off+16, (n&^overflowed+sign)|flag)
-}
-
-// dec38 is 10^38, the first number with 39 digits.
-var dec38 = func() types.Int128 {
-	v := types.I128(1)
-	for range 38 {
-		v2 := v.Add(v)
-		v8 := v2.Add(v2).Add(v2.Add(v2))
-		v = v8.Add(v2)
-	}
-	return v
-}()
-
-// tooWide reports more than 38 digits.
-func tooWide(v types.Int128) bool {
-	if v.Hi < 0 {
-		v = v.Neg()
-	}
-	return v.Hi < 0 || v.Cmp(dec38) >= 0
 }
 
 // offer replaces the extreme by the value at index i of v if that is more extreme.
@@ -235,7 +216,7 @@ func (a *accumulator) result(row []byte, fixed int) types.Datum {
 		if a.Kind == expr.AggAvg {
 			sum /= n
 		}
-		return types.IntDatum(wrap(sum, a.Type.Kind))
+		return types.IntDatum(a.Type.Kind.Wrap(sum))
 	case accSumFloat:
 		n := word(row, a.off+8)
 		if n == 0 {
@@ -290,24 +271,11 @@ func (a *accumulator) decResult(row []byte) types.Datum {
 	sum := types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)}
 	if a.Kind == expr.AggAvg {
 		var ok bool
-		if sum, ok = avgDecimal(sum, n, a.ArgType.Scale, a.Type.Scale); !ok {
+		if sum, ok = types.DecimalDiv(sum, a.ArgType.Scale, types.I128(n), 0, types.MaxDecimalPrecision, a.Type.Scale); !ok {
 			return types.NullDatum
 		}
 	}
 	return types.I128Datum(sum)
-}
-
-// wrap narrows v to the width of integer kind k, as Java's casts do.
-func wrap(v int64, k types.Kind) int64 {
-	switch k {
-	case types.TinyInt:
-		return int64(int8(v))
-	case types.SmallInt:
-		return int64(int16(v))
-	case types.Int:
-		return int64(int32(v))
-	}
-	return v
 }
 
 // tailOf is tail i of a row; ok is false when it holds no value.

@@ -106,8 +106,8 @@ func arithType(op string, a, b types.Type) types.Type {
 
 // decimalType is the result of arithmetic on DECIMALs (Flink's LogicalTypeMerging.find…DecimalType).
 func decimalType(op string, a, b types.Type) types.Type {
-	p1, s1 := asDecimal(a)
-	p2, s2 := asDecimal(b)
+	p1, s1 := a.AsDecimal()
+	p2, s2 := b.AsDecimal()
 	p, s := 0, 0
 	switch op {
 	case "*":

@@ -152,12 +152,12 @@ func toNumber(from, to types.Type) castFn {
 	case from.IsInterval():
 		unit := intervalUnit(from)
 		return func(d types.Datum) (types.Datum, bool) {
-			return types.IntDatum(wrapInt(to.Kind, d.I64/unit)), true
+			return types.IntDatum(to.Kind.Wrap(d.I64 / unit)), true
 		}
 	case from.Phys() == types.PhysF64:
 		return floatToNumber(to)
 	}
-	_, scale := asDecimal(from)
+	_, scale := from.AsDecimal()
 	wideFrom := from.Phys() == types.PhysI128
 	value := func(d types.Datum) types.Int128 {
 		if wideFrom {
@@ -181,7 +181,7 @@ func toNumber(from, to types.Type) castFn {
 		}
 	}
 	return func(d types.Datum) (types.Datum, bool) {
-		return types.IntDatum(wrapInt(to.Kind, types.RescaleTrunc(value(d), scale))), true
+		return types.IntDatum(to.Kind.Wrap(types.RescaleTrunc(value(d), scale))), true
 	}
 }
 

@@ -119,8 +119,8 @@ func mergeNumeric(a, b types.Type) types.Type {
 	case a.IsInteger() && b.IsInteger():
 		return types.Of(max(a.Kind, b.Kind))
 	}
-	p1, s1 := asDecimal(a)
-	p2, s2 := asDecimal(b)
+	p1, s1 := a.AsDecimal()
+	p2, s2 := b.AsDecimal()
 	s := max(s1, s2)
 	p := max(p1-s1, p2-s2) + s
 	if p > types.MaxDecimalPrecision {
@@ -146,21 +146,6 @@ func mergeIntervals(a, b types.Type) types.Type {
 	t.Precision = max(a.Precision, b.Precision)
 	t.Scale = max(a.Scale, b.Scale)
 	return t
-}
-
-// asDecimal is (p,s) of a DECIMAL, or of the DECIMAL that holds an integer type.
-func asDecimal(t types.Type) (p, s int) {
-	switch t.Kind {
-	case types.TinyInt:
-		return 3, 0
-	case types.SmallInt:
-		return 5, 0
-	case types.Int:
-		return 10, 0
-	case types.BigInt:
-		return 19, 0
-	}
-	return t.Precision, t.Scale
 }
 
 // implicitOK reports that a value of type from may stand where to is wanted without CAST: function arguments and INSERT

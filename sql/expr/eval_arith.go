@@ -87,7 +87,7 @@ func wrap(t types.Type, v []int64, sel []int32) {
 	case t.Kind == types.BigInt || !t.IsInteger():
 	case sel != nil:
 		for _, r := range sel {
-			v[r] = wrapInt(t.Kind, v[r])
+			v[r] = t.Kind.Wrap(v[r])
 		}
 	case t.Kind == types.Int:
 		for i := range v {
@@ -102,18 +102,6 @@ func wrap(t types.Type, v []int64, sel []int32) {
 			v[i] = int64(int8(v[i]))
 		}
 	}
-}
-
-func wrapInt(k types.Kind, v int64) int64 {
-	switch k {
-	case types.TinyInt:
-		return int64(int8(v))
-	case types.SmallInt:
-		return int64(int16(v))
-	case types.Int:
-		return int64(int32(v))
-	}
-	return v
 }
 
 // arithKernel picks the kernel of + - * / %. dense kernels cannot fail.
@@ -218,9 +206,9 @@ func intDivKernel(e *Binary) kernel {
 				continue
 			}
 			if x := l.I64[l.Idx(int(i))]; mod {
-				out.I64[i] = wrapInt(t.Kind, x%d)
+				out.I64[i] = t.Kind.Wrap(x % d)
 			} else {
-				out.I64[i] = wrapInt(t.Kind, x/d)
+				out.I64[i] = t.Kind.Wrap(x / d)
 			}
 		}
 	}
@@ -271,8 +259,8 @@ func divConstSlow(out, l []int64, d int64, rows []int32, mod bool) {
 
 // decimalKernel is arithmetic with a DECIMAL operand.
 func decimalKernel(e *Binary, lt, rt types.Type) (kernel, bool) {
-	lp, ls := asDecimal(lt)
-	rp, rs := asDecimal(rt)
+	lp, ls := lt.AsDecimal()
+	rp, rs := rt.AsDecimal()
 	narrow := lt.Phys() == types.PhysI64 && rt.Phys() == types.PhysI64
 	switch {
 	case e.Op == "%" && ls == 0 && rs == 0:
@@ -366,7 +354,7 @@ func decimalSlow(e *Binary, ls, rs int) kernel {
 		"+": types.DecimalAdd, "-": types.DecimalSub, "*": types.DecimalMul, "/": types.DecimalDiv, "%": types.DecimalMod,
 	}[e.Op]
 	divides := e.Op == "/" || e.Op == "%"
-	p, s := asDecimal(e.T)
+	p, s := e.T.AsDecimal()
 	return func(c *evalCtx, n *node, a []*batch.Vec, out *batch.Vec, sel []int32, rows int) {
 		for _, i := range rowsOf(c, sel, rows) {
 			if out.IsNull(int(i)) {

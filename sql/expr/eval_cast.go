@@ -41,7 +41,7 @@ func retypes(from, to types.Type, mode CastMode) bool {
 	case from.IsInteger() && to.IsInteger():
 		return from.Kind <= to.Kind
 	case from.IsInteger() && to.Kind == types.Decimal:
-		p, _ := asDecimal(from)
+		p, _ := from.AsDecimal()
 		return to.Scale == 0 && to.Phys() == types.PhysI64 && to.Precision >= p
 	case from.IsString() && to.IsString(), from.IsBytes() && to.IsBytes():
 		fixed := to.Kind == types.Char || to.Kind == types.Binary
@@ -101,7 +101,7 @@ func numericCast(from, to types.Type) kernel {
 
 // decimalWiden moves exact numbers to a DECIMAL that holds them all: more scale, no fewer whole digits.
 func decimalWiden(from, to types.Type) kernel {
-	p, s := asDecimal(from)
+	p, s := from.AsDecimal()
 	if to.Kind != types.Decimal || to.Scale < s || to.Precision-to.Scale < p-s {
 		return nil
 	}
@@ -121,7 +121,7 @@ func decimalWiden(from, to types.Type) kernel {
 
 // decimalCast moves exact numbers to any DECIMAL; a number that does not fit is NULL.
 func decimalCast(from, to types.Type) kernel {
-	_, s := asDecimal(from)
+	_, s := from.AsDecimal()
 	narrow := from.Phys() == types.PhysI64 && to.Phys() == types.PhysI64 && to.Scale >= s
 	var factor, limit int64
 	if narrow {
@@ -282,7 +282,7 @@ func saturate(f float64) int64 {
 func floatToInt(f float64, k types.Kind) int64 {
 	v := saturate(f)
 	if k != types.BigInt {
-		v = wrapInt(k, max(math.MinInt32, min(v, math.MaxInt32)))
+		v = k.Wrap(max(math.MinInt32, min(v, math.MaxInt32)))
 	}
 	return v
 }

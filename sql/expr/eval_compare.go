@@ -66,8 +66,8 @@ func alignDecimals(l, r Expr) (_, _ Expr, ok bool) {
 	if lt.Kind != types.Decimal && rt.Kind != types.Decimal || !lt.IsNumeric() || lt.Phys() == types.PhysF64 {
 		return l, r, false
 	}
-	lp, ls := asDecimal(lt)
-	rp, rs := asDecimal(rt)
+	lp, ls := lt.AsDecimal()
+	rp, rs := rt.AsDecimal()
 	if ls == rs && lt.Phys() == rt.Phys() {
 		return l, r, false
 	}
@@ -140,8 +140,8 @@ func order3(dst []int8, c *evalCtx, l, r *batch.Vec, lt, rt types.Type, sel []in
 		dst = make([]int8, max(rows, batch.Size))
 	}
 	dst = dst[:rows]
-	_, ls := asDecimal(lt)
-	_, rs := asDecimal(rt)
+	_, ls := lt.AsDecimal()
+	_, rs := rt.AsDecimal()
 	decimals := lt.IsNumeric() && (ls != rs || lt.Phys() != rt.Phys())
 	for _, i := range rowsOf(c, sel, rows) {
 		li, ri := l.Idx(int(i)), r.Idx(int(i))

@@ -192,7 +192,7 @@ func appendJSON(dst []byte, d types.Datum, t types.Type) []byte {
 		return types.AppendFloat(dst, d.F64, bits)
 	case types.Timestamp, types.TimestampLTZ:
 		sec, nanos := types.SplitTimestamp(d, t.Precision)
-		dst = appendISO(append(dst, '"'), sec, nanos, true)
+		dst = types.AppendISOTimestamp(append(dst, '"'), sec, nanos, true)
 		if t.Kind == types.TimestampLTZ {
 			dst = append(dst, 'Z')
 		}

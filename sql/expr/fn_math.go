@@ -111,7 +111,7 @@ func numberEval(b *site, i func(int64) int64, f func(float64) float64, w func(ty
 	return perRow(vecI64, func(x row) (int64, *diag.Error) {
 		v := i(x.i64(0))
 		if k != types.Decimal {
-			v = wrapInt(k, v)
+			v = k.Wrap(v)
 		}
 		return v, nil
 	})

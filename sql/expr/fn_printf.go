@@ -249,32 +249,11 @@ func (f *formatter) text(arg int) string {
 		return strconv.FormatInt(x.i64(arg), 10)
 	case types.Timestamp, types.TimestampLTZ:
 		sec, nanos := types.SplitTimestamp(x.datum(arg), t.Precision)
-		return string(appendISO(nil, sec, nanos, false))
+		return string(types.AppendISOTimestamp(nil, sec, nanos, false))
 	case types.Char, types.Varchar:
 		return x.str(arg)
 	}
 	return Text(x.datum(arg), t, Session{})
-}
-
-// appendISO is java.time.LocalDateTime.toString: seconds are left out when they are zero (unless always), fractions
-// have 3, 6 or 9 digits.
-func appendISO(dst []byte, sec, nanos int64, always bool) []byte {
-	start := len(dst)
-	digits := 0
-	switch {
-	case nanos%1000 != 0:
-		digits = 9
-	case nanos%1000000 != 0:
-		digits = 6
-	case nanos != 0:
-		digits = 3
-	}
-	dst = types.AppendTimestamp(dst, sec, nanos, digits)
-	dst[start+10] = 'T'
-	if digits == 0 && !always && strings.HasSuffix(string(dst), ":00") {
-		dst = dst[:len(dst)-3]
-	}
-	return dst
 }
 
 func (f *formatter) integer(arg int, s *formatSpec, conv byte) (string, bool) {

@@ -71,7 +71,7 @@ func roundEval(trunc bool) func(*site) func(Session) Eval {
 				if !ok {
 					return 0, isNull
 				}
-				return wrapInt(from.Kind, v.Int64()), nil
+				return from.Kind.Wrap(v.Int64()), nil
 			})
 		}
 		return func(Session) Eval { return e }

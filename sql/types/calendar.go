@@ -108,9 +108,15 @@ func LocalToInstant(local int64, zone *time.Location) int64 {
 // nanoseconds of the second.
 func SplitTimestamp(d Datum, p int) (sec int64, nanos int64) {
 	if p <= 6 {
-		return FloorDiv(d.I64, 1e6), FloorMod(d.I64, 1e6) * 1000
+		return SplitMicros(d.I64)
 	}
 	return SplitNanos(d.I128())
+}
+
+// SplitMicros takes microseconds since 1970-01-01 apart, as SplitTimestamp.
+func SplitMicros(v int64) (sec int64, nanos int64) {
+	sec = FloorDiv(v, 1e6)
+	return sec, (v - sec*1e6) * 1000
 }
 
 // SplitNanos takes nanoseconds since 1970-01-01 apart, as SplitTimestamp.
@@ -144,6 +150,3 @@ func JoinNanos(sec, nanos int64) Int128 { return Mul64(sec, 1e9).Add(I128(nanos)
 
 // nanoUnit is the number of nanoseconds of the last digit of a fraction of p digits.
 var nanoUnit = [10]int64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100, 10, 1}
-
-// MicroUnit is the number of microseconds of the last digit of a fraction of p <= 6 digits.
-func MicroUnit(p int) int64 { return nanoUnit[p] / 1000 }

@@ -40,3 +40,11 @@ func ListDatum(v ...Datum) Datum { return Datum{List: v} }
 
 // I128 is the value of a PhysI128 datum.
 func (d Datum) I128() Int128 { return Int128{Hi: d.Hi, Lo: uint64(d.I64)} }
+
+// Decimal is the unscaled value of a datum of DECIMAL type t, wherever it is stored.
+func (d Datum) Decimal(t Type) Int128 {
+	if t.Phys() == PhysI128 {
+		return d.I128()
+	}
+	return I128(d.I64)
+}

@@ -148,32 +148,3 @@ func TestRescale(t *testing.T) {
 		}
 	}
 }
-
-// FuzzParseDecimal: whatever parses, prints, and reads back the same; and agrees with big.Rat.
-func FuzzParseDecimal(f *testing.F) {
-	for _, s := range []string{"1", "-1.5", "1e5", ".5", "5.", "1e-40", "00012", "9.9996", "99999999999999999999999999999999999999"} {
-		f.Add(s, 38, 10)
-	}
-	f.Fuzz(func(t *testing.T, s string, p, scale int) {
-		if p < 1 || p > 38 || scale < 0 || scale > p {
-			return
-		}
-		v, ok := ParseDecimal(s, p, scale)
-		if !ok {
-			return
-		}
-		text := string(AppendDecimal(nil, v, scale))
-		if again, ok := ParseDecimal(text, p, scale); !ok || again != v {
-			t.Fatalf("%q gives %q, which gives %v %t", s, text, again, ok)
-		}
-		trimmed := strings.Trim(s, " \t\n")
-		if i := strings.IndexAny(trimmed, "eE"); i >= 0 && len(trimmed)-i > 4 || len(s) > 100 {
-			return // big.Rat would need too much memory
-		}
-		if x, good := new(big.Rat).SetString(trimmed); good {
-			if want, fits := refRound(x, scale, p); !fits || want.Cmp(v.Big()) != 0 {
-				t.Fatalf("%q as (%d,%d): %s, want %s", s, p, scale, v.Big(), want)
-			}
-		}
-	})
-}

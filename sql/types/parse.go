@@ -80,7 +80,13 @@ func ParseFloat(s string, bits int) (float64, bool) {
 
 // ParseDecimal reads a number in plain or exponent notation as DECIMAL(p,s), rounding half up.
 func ParseDecimal(s string, p, scale int) (v Int128, ok bool) {
-	s = strings.Trim(s, " \t\n")
+	v, fits, ok := ParseBigDecimal(strings.Trim(s, " \t\n"), p, scale)
+	return v, ok && fits
+}
+
+// ParseBigDecimal is ParseDecimal without spaces around the number that tells two failures apart: ok is false when s is
+// no number, fits when it has more digits than DECIMAL(p,s) holds.
+func ParseBigDecimal(s string, p, scale int) (v Int128, fits, ok bool) {
 	neg := false
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		neg = s[0] == '-'
@@ -89,32 +95,31 @@ func ParseDecimal(s string, p, scale int) (v Int128, ok bool) {
 	var buf [64]byte
 	digits, frac, exp, ok := scanDecimal(buf[:0], s)
 	if !ok {
-		return v, false
+		return v, false, false
 	}
 	// keep is how many digits stand before the last digit of the result's scale.
 	keep := len(digits) - frac + exp + scale
-	if len(digits) == 0 {
-		return v, true
+	if len(digits) == 0 || keep < 0 {
+		return v, true, true
 	}
 	if keep > MaxDecimalPrecision {
-		return v, false
-	}
-	if keep < 0 {
-		return v, true
+		return v, false, true
 	}
 	var u u128
-	for i := 0; i < keep; i++ {
-		d := byte('0')
-		if i < len(digits) {
-			d = digits[i]
-		}
+	have := min(keep, len(digits))
+	short := min(have, 19) // as many digits fit into 64 bits
+	for _, d := range digits[:short] {
+		u.lo = u.lo*10 + uint64(d-'0')
+	}
+	for _, d := range digits[short:have] {
 		u, _ = u.mul64(10)
 		u.addSmall(uint64(d - '0'))
 	}
+	u, _ = u.mulPow10(keep - have)
 	if keep < len(digits) && digits[keep] >= '5' {
 		u.addSmall(1)
 	}
-	return u.signed(neg), u.less(pow10U[p])
+	return u.signed(neg), u.less(pow10U[p]), true
 }
 
 func (u *u128) addSmall(n uint64) {

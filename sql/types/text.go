@@ -37,10 +37,7 @@ func (w textWriter) append(dst []byte, d Datum, t Type) []byte {
 	case Double:
 		return AppendFloat(dst, d.F64, 64)
 	case Decimal:
-		if t.Precision <= 18 {
-			return AppendDecimal64(dst, d.I64, t.Scale)
-		}
-		return AppendDecimal(dst, d.I128(), t.Scale)
+		return AppendDecimal(dst, d.Decimal(t), t.Scale)
 	case Char, Varchar:
 		return append(dst, d.Str...)
 	case Binary, Varbinary:
@@ -237,7 +234,10 @@ func appendPlain(dst, digits []byte, exp int) []byte {
 	return append(dst, digits[exp+1:]...)
 }
 
-func append2(dst []byte, v int) []byte { return append(dst, byte('0'+v/10), byte('0'+v%10)) }
+// pairs are the numbers 00 to 99: faster than two divisions.
+const pairs = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
+
+func append2(dst []byte, v int) []byte { return append(dst, pairs[v*2], pairs[v*2+1]) }
 
 // AppendDate appends yyyy-MM-dd; years past 9999 show their last four digits.
 func AppendDate(dst []byte, days int64) []byte {
@@ -248,16 +248,18 @@ func AppendDate(dst []byte, days int64) []byte {
 	return append2(append(dst, '-'), d)
 }
 
-func appendClock(dst []byte, sec int) []byte {
-	dst = append2(dst, sec/3600)
-	dst = append2(append(dst, ':'), sec/60%60)
-	return append2(append(dst, ':'), sec%60)
+// AppendClock appends HH:mm:ss of a second of the day.
+func AppendClock(dst []byte, sec int) []byte {
+	m, s := sec/60, sec%60
+	h := m / 60
+	m -= h * 60
+	return append(dst, pairs[h*2], pairs[h*2+1], ':', pairs[m*2], pairs[m*2+1], ':', pairs[s*2], pairs[s*2+1])
 }
 
 // AppendTime appends HH:mm:ss and, for p > 0, a fraction of one to three digits without trailing zeros.
 func AppendTime(dst []byte, ms int64, p int) []byte {
 	ms = FloorMod(ms, 86400000)
-	dst = appendClock(dst, int(ms/1000))
+	dst = AppendClock(dst, int(ms/1000))
 	if p == 0 {
 		return dst
 	}
@@ -275,7 +277,7 @@ func AppendTime(dst []byte, ms int64, p int) []byte {
 // AppendTimestamp appends yyyy-MM-dd HH:mm:ss and exactly p fraction digits.
 func AppendTimestamp(dst []byte, sec, nanos int64, p int) []byte {
 	dst = AppendDate(dst, FloorDiv(sec, 86400))
-	dst = appendClock(append(dst, ' '), int(FloorMod(sec, 86400)))
+	dst = AppendClock(append(dst, ' '), int(FloorMod(sec, 86400)))
 	if p == 0 {
 		return dst
 	}
@@ -293,7 +295,7 @@ func AppendMonths(dst []byte, months int64) []byte {
 func AppendMillis(dst []byte, ms int64) []byte {
 	u := appendSign(&dst, ms)
 	dst = strconv.AppendUint(dst, u/86400000, 10)
-	dst = appendClock(append(dst, ' '), int(u%86400000/1000))
+	dst = AppendClock(append(dst, ' '), int(u%86400000/1000))
 	return appendPadded(append(dst, '.'), u%1000, 3)
 }
 

@@ -178,6 +178,34 @@ func (t Type) IsInterval() bool { return t.Kind == IntervalYearMonth || t.Kind =
 // IsNested reports ARRAY, MAP, MULTISET and ROW: PhysStr columns that hold encoded values.
 func (t Type) IsNested() bool { return t.Kind >= Array }
 
+// AsDecimal is (p,s) of a DECIMAL, or of the DECIMAL that holds an integer type.
+func (t Type) AsDecimal() (p, s int) {
+	switch t.Kind {
+	case TinyInt:
+		return 3, 0
+	case SmallInt:
+		return 5, 0
+	case Int:
+		return 10, 0
+	case BigInt:
+		return 19, 0
+	}
+	return t.Precision, t.Scale
+}
+
+// Wrap narrows v to the width of an integer kind, as Java's casts do.
+func (k Kind) Wrap(v int64) int64 {
+	switch k {
+	case TinyInt:
+		return int64(int8(v))
+	case SmallInt:
+		return int64(int16(v))
+	case Int:
+		return int64(int32(v))
+	}
+	return v
+}
+
 // Equal compares everything: kind, parameters, nullability, children and field names.
 func (t Type) Equal(o Type) bool {
 	return t.Nullable == o.Nullable && t.SameIgnoringNull(o)
