@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +22,17 @@ type Verifier interface {
 type RecoverOptions struct {
 	// Log receives what a person wants to know: rewinds, and commits that are repeated. nil discards.
 	Log *slog.Logger
-	// Sleep waits between attempts to commit; nil = the wall clock. It returns ctx's error when ctx ends.
-	Sleep func(ctx context.Context, d time.Duration) error
-	// IgnoreLost goes on although output is proven or possibly lost: the user's explicit choice.
-	IgnoreLost bool
+
+	sleep func(ctx context.Context, d time.Duration) error // between attempts to commit; nil = the wall clock
+}
+
+func (o *RecoverOptions) defaults() {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.sleep == nil {
+		o.sleep = sleep
+	}
 }
 
 // Recover brings the outside of a job to the state of its newest usable checkpoint and returns that checkpoint, or
@@ -41,13 +47,8 @@ type RecoverOptions struct {
 //
 // The order is the argument: an abort before the commit could destroy listed output, a writer opened before the abort
 // could have its transaction aborted. An error of code Lost names what cannot be proven.
-func Recover(ctx context.Context, s Store, committers map[SinkID]Committer, o RecoverOptions) (*Checkpoint, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Sleep == nil {
-		o.Sleep = sleep
-	}
+func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptions) (*Checkpoint, error) {
+	o.defaults()
 	r := recovery{s: s, committers: committers, o: o}
 	for {
 		c, confirmed, err := s.Latest(ctx)
@@ -55,7 +56,7 @@ func Recover(ctx context.Context, s Store, committers map[SinkID]Committer, o Re
 			return nil, err
 		}
 		if err != nil {
-			return nil, errors.Join(r.abort(ctx, nil), ErrNone)
+			return nil, errors.Join(committers.Abort(ctx, nil), ErrNone)
 		}
 		back, err := r.decide(ctx, c, confirmed)
 		if err != nil {
@@ -78,11 +79,35 @@ func Recover(ctx context.Context, s Store, committers map[SinkID]Committer, o Re
 		if err := Failpoint("restore.committed"); err != nil {
 			return nil, err
 		}
-		if err := r.abort(ctx, nil); err != nil {
+		if err := committers.Abort(ctx, nil); err != nil {
 			return nil, err
 		}
 		return c, Failpoint("restore.aborted")
 	}
+}
+
+// Settle commits what c lists, which is published but not what the job goes on from, and confirms it. What is lost is
+// reported and left: the user asked to start without it.
+func Settle(ctx context.Context, s Store, c *Checkpoint, committers Committers, o RecoverOptions) error {
+	o.defaults()
+	out, err := committers.classify(ctx, c.Pending)
+	if err != nil {
+		return err
+	}
+	var alive []Committable
+	for i, p := range c.Pending {
+		if out[i] == OutcomeOpen || out[i] == OutcomeCommitted {
+			alive = append(alive, p)
+			continue
+		}
+		o.Log.Error("the checkpoint that is left behind has output that is lost", "checkpoint", p.Checkpoint,
+			"sink", p.Sink, "subtask", p.Subtask, "made", p.CreatedAt, "outcome", out[i].String())
+	}
+	r := recovery{s: s, committers: committers, o: o}
+	if err := r.commit(ctx, alive); err != nil {
+		return err
+	}
+	return s.Confirm(ctx, c.ID)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -98,7 +123,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 type recovery struct {
 	s          Store
-	committers map[SinkID]Committer
+	committers Committers
 	o          RecoverOptions
 }
 
@@ -114,7 +139,7 @@ func (r *recovery) decide(ctx context.Context, c *Checkpoint, confirmed bool) (b
 		}
 		return 0, nil
 	}
-	out, err := r.classify(ctx, c.Pending)
+	out, err := r.committers.classify(ctx, c.Pending)
 	if err != nil {
 		return 0, err
 	}
@@ -127,10 +152,6 @@ func (r *recovery) settle(ctx context.Context, c *Checkpoint, out []Outcome, dam
 		return r.older(ctx, c, c.Pending, out, damage)
 	}
 	if !slices.Contains(out, OutcomeAborted) && !slices.Contains(out, OutcomeUnknown) {
-		return 0, nil
-	}
-	if r.o.IgnoreLost {
-		r.o.Log.Error("output is lost and ignored as configured", "checkpoint", c.ID, "lost", listed(c.Pending, out))
 		return 0, nil
 	}
 	return r.older(ctx, c, c.Pending, out, nil)
@@ -217,10 +238,10 @@ func (r *recovery) rewind(ctx context.Context, c *Checkpoint, back ID) error {
 		}
 	}
 	if len(drop) > 0 {
-		if err := r.abort(ctx, keep); err != nil {
+		if err := r.committers.Abort(ctx, keep); err != nil {
 			return err
 		}
-		out, err := r.classify(ctx, drop)
+		out, err := r.committers.classify(ctx, drop)
 		if err != nil {
 			return err
 		}
@@ -235,77 +256,9 @@ func (r *recovery) rewind(ctx context.Context, c *Checkpoint, back ID) error {
 	return r.s.Discard(ctx, back+1)
 }
 
-// bySink groups committables by sink, keeping their order, and finds their committers.
-func (r *recovery) bySink(cs []Committable) (sinks []SinkID, groups map[SinkID][]int, err error) {
-	groups = map[SinkID][]int{}
-	for i, c := range cs {
-		if r.committers[c.Sink] == nil {
-			return nil, nil, errorf(diag.Config, "the checkpoint holds output of sink %q, which this job does not have", c.Sink).
-				WithHint("start the job with the statements that wrote the checkpoint")
-		}
-		if groups[c.Sink] == nil {
-			sinks = append(sinks, c.Sink)
-		}
-		groups[c.Sink] = append(groups[c.Sink], i)
-	}
-	slices.Sort(sinks)
-	return sinks, groups, nil
-}
-
-func (r *recovery) classify(ctx context.Context, cs []Committable) ([]Outcome, error) {
-	sinks, groups, err := r.bySink(cs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Outcome, len(cs))
-	for _, s := range sinks {
-		got, err := r.committers[s].Classify(ctx, pick(cs, groups[s]))
-		if err != nil {
-			return nil, fmt.Errorf("sink %s: %w", s, err)
-		}
-		if len(got) != len(groups[s]) {
-			return nil, errorf(diag.Internal, "sink %s told %d outcomes of %d committables", s, len(got), len(groups[s]))
-		}
-		for j, i := range groups[s] {
-			out[i] = got[j]
-		}
-	}
-	return out, nil
-}
-
-func pick(cs []Committable, at []int) []Committable {
-	out := make([]Committable, len(at))
-	for j, i := range at {
-		out[j] = cs[i]
-	}
-	return out
-}
-
-// commit commits in checkpoint order and repeats until it succeeds, the context ends, or the error is final.
+// commit commits and repeats until that succeeds, the context ends, or the error is final.
 func (r *recovery) commit(ctx context.Context, cs []Committable) error {
-	cs = slices.Clone(cs)
-	slices.SortStableFunc(cs, func(x, y Committable) int { return cmp.Compare(x.Checkpoint, y.Checkpoint) })
-	sinks, groups, err := r.bySink(cs)
-	if err != nil {
-		return err
-	}
-	if len(sinks) == 0 {
-		return nil
-	}
-	if err := Failpoint("commit.before"); err != nil {
-		return err
-	}
-	for i, s := range sinks {
-		if i > 0 {
-			if err := Failpoint("commit.during"); err != nil {
-				return err
-			}
-		}
-		if err := r.commitSink(ctx, s, pick(cs, groups[s])); err != nil {
-			return fmt.Errorf("sink %s: %w", s, err)
-		}
-	}
-	return Failpoint("commit.after")
+	return r.committers.eachSink(cs, func(s SinkID, list []Committable) error { return r.commitSink(ctx, s, list) })
 }
 
 // commitSink repeats one sink's commit until it succeeds. Only failures of the outside are worth repeating.
@@ -320,37 +273,14 @@ func (r *recovery) commitSink(ctx context.Context, s SinkID, cs []Committable) e
 		if errors.As(err, &de) {
 			code = de.Code
 		}
-		switch {
-		case code == diag.Lost && r.o.IgnoreLost:
-			r.o.Log.Error("output is lost and ignored as configured", "sink", s, "err", err)
-			return nil
-		case code != diag.External:
+		if code != diag.External {
 			return err
 		}
 		r.o.Log.Warn("commit is repeated", "sink", s, "attempt", attempt, "err", err)
-		if err := r.o.Sleep(ctx, backoff(attempt)); err != nil {
+		if err := r.o.sleep(ctx, backoff(attempt)); err != nil {
 			return err
 		}
 	}
-}
-
-// abort undoes what the sinks left open, except keep.
-func (r *recovery) abort(ctx context.Context, keep []Committable) error {
-	_, groups, err := r.bySink(keep)
-	if err != nil {
-		return err
-	}
-	var sinks []SinkID
-	for s := range r.committers {
-		sinks = append(sinks, s)
-	}
-	slices.Sort(sinks)
-	for _, s := range sinks {
-		if err := r.committers[s].Abort(ctx, pick(keep, groups[s])); err != nil {
-			return fmt.Errorf("sink %s: %w", s, err)
-		}
-	}
-	return nil
 }
 
 // listed names committables and outcomes for people, those that are neither open nor committed first.

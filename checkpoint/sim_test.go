@@ -110,7 +110,7 @@ func (w *simWorld) run(chains int) (done bool, err error) {
 		}
 	}
 	cp, err := Recover(ctx, &w.store, committers, RecoverOptions{
-		Sleep: func(context.Context, time.Duration) error { w.step(); return nil }})
+		sleep: func(context.Context, time.Duration) error { w.step(); return nil }})
 	if err != nil && !errors.Is(err, ErrNone) {
 		return diag.CodeOf(err) == diag.Lost, err
 	}

@@ -253,16 +253,6 @@ func (at *attempt) info(lineage string) connectors.JobInfo {
 	}
 }
 
-func (at *attempt) committer(id checkpoint.SinkID) (checkpoint.Committer, error) {
-	for _, s := range at.sinks {
-		if s.id == id && s.committer != nil {
-			return s.committer, nil
-		}
-	}
-	return nil, diag.New(diag.Conflict, diag.Pos{}, "the checkpoint lists uncommitted output of sink %q, which this job does not write", id).
-		WithHint("start the job that wrote it once more, so that it commits; or give this job another state directory")
-}
-
 // start runs a goroutine per task and the job's own.
 func (at *attempt) start() {
 	at.opened.Add(len(at.tasks))

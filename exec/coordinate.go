@@ -269,7 +269,7 @@ func (at *attempt) commitLoop(ctx context.Context) error {
 			return errStopping
 		}
 		now := at.job.o.Now
-		if err := at.commit(ctx, c.Pending); err != nil {
+		if err := committersOf(at.sinks).Commit(ctx, c.Pending); err != nil {
 			if ctx.Err() != nil {
 				return errStopping
 			}

@@ -10,7 +10,7 @@ import (
 
 // TestSplitState: what a source saves comes back, at any new parallelism every split once, and damage is an error.
 func TestSplitState(t *testing.T) {
-	a := []*split{{name: "t-0", next: []byte{9}, wm: 5, rows: 3}, {name: "t-10", wm: NoWatermark, idle: true}}
+	a := []*split{{name: "t-0", next: []byte{9}, wm: 5}, {name: "t-10", wm: NoWatermark, idle: true}}
 	b := []*split{{name: "t-2", wm: MaxWatermark, done: true}}
 	snap := func(i int, ss []*split) checkpoint.Snapshot {
 		sn := checkpoint.Snapshot{Subtask: checkpoint.SubtaskID{Index: i}, State: encodeSplits(ss)}
@@ -38,7 +38,7 @@ func TestSplitState(t *testing.T) {
 			t.Fatalf("parallelism %d: %s", p, got)
 		}
 	}
-	if s := known["t-0"]; s.wm != 5 || s.rows != 3 || string(s.next) != "\x09" {
+	if s := known["t-0"]; s.wm != 5 || string(s.next) != "\x09" {
 		t.Fatalf("%+v", s)
 	}
 	if s := known["t-10"]; s.wm != NoWatermark || !s.idle || s.done {
@@ -57,6 +57,6 @@ func TestSplitState(t *testing.T) {
 
 // FuzzDecodeSplits: damaged state is an error, never a panic.
 func FuzzDecodeSplits(f *testing.F) {
-	f.Add(encodeSplits([]*split{{name: "t-0", wm: 5, rows: 3}}))
+	f.Add(encodeSplits([]*split{{name: "t-0", wm: 5}}))
 	f.Fuzz(func(t *testing.T, b []byte) { _, _ = decodeSplits(b) })
 }
