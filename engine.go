@@ -89,6 +89,9 @@ func Open(dir string, o *Options) (*Engine, error) {
 	if o == nil {
 		o = &Options{}
 	}
+	if err := checkpoint.CheckMemoryBudget(o.Memory); err != nil {
+		return nil, err
+	}
 	e := &Engine{
 		dir: dir, log: o.Log, conf: planner.NewConfig(), bus: memory.NewBus(), jobs: map[string]*Job{},
 		restore: o.Restore, takeOver: o.TakeOver, embedded: o.EmbeddedAddr, memory: checkpoint.NewMemoryBudget(o.Memory), now: o.Now,

@@ -238,13 +238,8 @@ func (e *Engine) run(stmt sql.Stmt) (*Result, error) {
 }
 
 func (e *Engine) explain(x *sql.Explain) (*Result, error) {
-	for _, d := range x.Details {
-		switch d {
-		case sql.ExplainChangelog, "PLAN FOR":
-		default:
-			return nil, diag.New(diag.Unsupported, x.Position(), "EXPLAIN %s is not supported", d).
-				WithHint("EXPLAIN shows changelog modes, keys and delivery without it")
-		}
+	if err := planner.CheckExplain(x); err != nil {
+		return nil, err
 	}
 	plan, err := e.planner.Plan(x.Stmt, e.conf, planner.Options{Embedded: e.embedded})
 	if err != nil {
@@ -368,6 +363,9 @@ func (e *Engine) Explain(text string) (plans []string, err error) {
 		}
 		inner := st.Stmt
 		if x, ok := inner.(*sql.Explain); ok {
+			if err := planner.CheckExplain(x); err != nil {
+				return plans, err
+			}
 			inner = x.Stmt
 		}
 		switch inner.(type) {

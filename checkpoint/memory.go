@@ -21,9 +21,6 @@ type MemoryBudget struct {
 	users  int           // backends that hold blocks
 }
 
-// MinMemoryBudget is the smallest budget a job may configure.
-const MinMemoryBudget = 1 << 20
-
 // NewMemoryBudget makes a budget of limit bytes; 0 means a quarter of the machine's memory.
 func NewMemoryBudget(limit int64) *MemoryBudget {
 	if limit <= 0 {
@@ -32,14 +29,11 @@ func NewMemoryBudget(limit int64) *MemoryBudget {
 	return &MemoryBudget{limit: limit}
 }
 
-// CheckMemoryBudget refuses a configured budget that is too small or larger than the machine.
+// CheckMemoryBudget refuses a configured budget that is larger than the machine.
 func CheckMemoryBudget(limit int64) error {
 	if ram := physicalMemory(); limit > ram {
-		return errorf(diag.Config, "'state.memory' is %d bytes, this machine has %d", limit, ram).
-			WithHint("set 'state.memory' to at most %d", ram/2)
-	}
-	if limit != 0 && limit < MinMemoryBudget {
-		return errorf(diag.Config, "'state.memory' is %d bytes, the least is %d", limit, MinMemoryBudget)
+		return errorf(diag.Config, "%d bytes of memory for state are more than this machine's %d", limit, ram).
+			WithHint("give at most %d", ram/2)
 	}
 	return nil
 }

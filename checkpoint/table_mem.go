@@ -171,7 +171,7 @@ func (t *table) newRow(hash uint64, key []byte, size, room int, flags uint32) (u
 	loc, ok := t.a.alloc(n)
 	if !ok {
 		t.err = errorf(diag.External, "state table %s is too large: its rows in memory exceed %d GiB", t.name, maxChunks*hugePage>>30).
-			WithHint("raise the parallelism, or lower 'state.memory'")
+			WithHint("raise the parallelism, or give the engine less memory for state (--memory)")
 		return 0, t.err
 	}
 	h := t.a.head(loc)

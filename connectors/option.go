@@ -135,7 +135,7 @@ func (v *Values) checkValue(o Option, text string) error {
 			what = "one of its values"
 		}
 		return diag.New(diag.Config, v.t.Options.Pos(o.Key), "table %s: option '%s': '%s' is not %s",
-			v.t.Name, o.Key, mask(o.Key, text), what).WithDetail("%s", why)
+			v.t.Name, o.Key, catalog.ShowOption(o.Key, text), what).WithDetail("%s", why)
 	}
 	switch o.Type {
 	case IntOption:

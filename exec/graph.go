@@ -99,9 +99,8 @@ type Node struct {
 
 // SourceNode reads a table.
 type SourceNode struct {
-	Spec       connectors.SourceSpec
-	Connector  *connectors.Connector
-	SplitLimit int // 0 = none
+	Spec      connectors.SourceSpec
+	Connector *connectors.Connector
 	// Rows are computed from the connector's columns before watermarks: computed columns. nil = the columns as read.
 	Rows []expr.Expr
 	// Watermark is the expression over the rows whose maximum is the watermark, in a timestamp type; nil = none.

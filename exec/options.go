@@ -62,8 +62,6 @@ type JobOptions struct {
 	// Checkpoints, Restart: Flink's keys.
 	Checkpoints CheckpointConfig
 	Restart     RestartStrategy
-	// StateTTL is table.exec.state.ttl; operators that honour it take it in TableOptions.
-	StateTTL time.Duration
 	// Linger is how long a partly filled batch may wait at an exchange; 0 = 5 ms.
 	Linger time.Duration
 	// Embedded is the address of the embedded broker for tables without bootstrap servers.

@@ -152,7 +152,7 @@ func (s *sourceReader) read(ctx context.Context) error {
 			s.t.at.job.counters.counter(s.m.id, CounterSkipped).Add(int64(p.Skipped))
 		}
 	}
-	if end || s.node.SplitLimit > 0 && s.allDone() {
+	if end {
 		return s.ended()
 	}
 	return s.afterRead()
@@ -171,25 +171,8 @@ func (s *sourceReader) afterRead() error {
 	return s.m.flushOlder(time.Now().Add(-s.t.at.job.o.Linger))
 }
 
-func (s *sourceReader) allDone() bool {
-	for _, sp := range s.splits {
-		if !sp.done {
-			return false
-		}
-	}
-	return true
-}
-
 // push sends the rows in s.in down the chain.
 func (s *sourceReader) push(sp *split) error {
-	if limit := int64(s.node.SplitLimit); limit > 0 {
-		if left := limit - sp.rows; int64(s.in.Len()) >= left {
-			s.in.Truncate(int(max(left, 0)))
-			sp.done = true
-		}
-	}
-	n := s.in.Len()
-	sp.rows += int64(n)
 	b := s.in.Finish()
 	if s.rows != nil {
 		cols, err := s.rows.Eval(b)

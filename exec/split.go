@@ -15,9 +15,8 @@ type split struct {
 	next []byte // position; nil = the table's configured start
 	wm   Watermark
 	idle bool
-	done bool  // no more rows, ever
-	late bool  // discovered after the job's first start: read from its beginning
-	rows int64 // produced so far, for SourceNode.SplitLimit
+	done bool // no more rows, ever
+	late bool // discovered after the job's first start: read from its beginning
 	// lastRow is when the split last had rows, in ms of processing time, moved forward by the time spent waiting for
 	// downstream: backpressure is not idleness.
 	lastRow int64
@@ -48,7 +47,6 @@ func encodeSplits(splits []*split) []byte {
 			flags |= 2
 		}
 		out = append(out, flags)
-		out = binary.AppendUvarint(out, uint64(s.rows))
 	}
 	return out
 }
@@ -87,7 +85,6 @@ func decodeSplits(b []byte) (out []*split, err error) {
 		}
 		s.wm, s.idle, s.done = Watermark(wm), b[k]&1 != 0, b[k]&2 != 0
 		b = b[k+1:]
-		s.rows = int64(uvarint())
 		out = append(out, s)
 	}
 	if err == nil && len(b) > 0 {

@@ -198,8 +198,7 @@ func (c *Config) JobOptions() exec.JobOptions {
 			MaxConcurrent:   c.Int(keyMaxConcurrent),
 			TolerableFailed: c.Int(keyTolerable),
 		},
-		StateTTL: c.StateTTL(),
-		Restart:  c.restart(),
+		Restart: c.restart(),
 	}
 	if c.Enum(keyMode) == "AT_LEAST_ONCE" {
 		o.Checkpoints.Mode = exec.AtLeastOnce

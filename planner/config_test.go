@@ -38,7 +38,7 @@ func TestJobOptions(t *testing.T) {
 	o = c.JobOptions()
 	want := exec.CheckpointConfig{Interval: 3 * time.Minute, Timeout: 30 * time.Second, MinPause: 500 * time.Millisecond,
 		MaxConcurrent: 1, TolerableFailed: 2, Mode: exec.AtLeastOnce}
-	if o.Checkpoints != want || o.StateTTL != time.Hour || o.Name != "my job" || o.Restart.Kind != exec.RestartFixedDelay ||
+	if o.Checkpoints != want || c.StateTTL() != time.Hour || o.Name != "my job" || o.Restart.Kind != exec.RestartFixedDelay ||
 		o.Restart.Attempts != 7 || o.Restart.Delay != 2*time.Second {
 		t.Errorf("got %+v", o)
 	}

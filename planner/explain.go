@@ -24,7 +24,7 @@ func (plan *Plan) Explain() string {
 func CheckExplain(st *sql.Explain) error {
 	for _, d := range st.Details {
 		if d != sql.ExplainChangelog {
-			return diag.New(diag.Unsupported, st.Pos, "EXPLAIN %s is not supported", d).
+			return diag.New(diag.Unsupported, st.Position(), "EXPLAIN %s is not supported", d).
 				WithHint("write EXPLAIN, which prints the plans with changelog modes, keys and parallelism, and the delivery of each sink")
 		}
 	}
