@@ -226,7 +226,8 @@ const topicPatience = 3 * time.Second
 // listTopics is ListTopics; with wait, topics that are unknown are asked for again for a little while.
 func listTopics(ctx context.Context, adm *kadm.Client, topics []string, wait bool) (kadm.TopicDetails, error) {
 	for deadline := time.Now().Add(topicPatience); ; {
-		details, err := adm.ListTopics(ctx, topics...)
+		// Asking for authorized operations goes around kgo's cache, which holds an unknown topic for five seconds.
+		details, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx), topics...)
 		unknown := false
 		for _, d := range details {
 			unknown = unknown || errors.Is(d.Err, kerr.UnknownTopicOrPartition)
