@@ -88,6 +88,11 @@ func (s *scope) resolve(path sql.Path) (index int, rest sql.Path, err error) {
 	}
 	i, n := s.find(table, name.Text)
 	switch {
+	case n == 0 && len(p) > 1 && len(s.cols) > 0 && s.cols[0].table != "":
+		// Written as table.column: the table is wrong, most often by its name in place of its alias.
+		return 0, nil, diag.New(diag.Semantic, name.Pos, "%s is neither a table of the FROM clause nor a column", name.Text).
+			WithDetail("the FROM clause has %s; its columns: %s", s.cols[0].table, strings.Join(s.names(), ", ")).
+			WithHint("write %s.%s", s.cols[0].table, p[1].Text)
 	case n == 0:
 		return 0, nil, s.unknown(name, table)
 	case n > 1:
@@ -109,7 +114,9 @@ func (s *scope) unknown(n sql.Name, table string) error {
 		return e.WithDetail("there is no FROM clause to take columns from").WithHint("for text write '%s' in single quotes", n.Text)
 	}
 	names := s.names()
-	if near := diag.Nearest(n.Text, names); near != "" {
+	if n.Text == "window_start" || n.Text == "window_end" || n.Text == "window_time" {
+		e.WithHint("a window adds it: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time_column), INTERVAL '1' MINUTE))")
+	} else if near := diag.Nearest(n.Text, names); near != "" {
 		e.WithHint("did you mean %s?", near)
 	}
 	if len(names) > 30 {

@@ -112,11 +112,21 @@ func (d *distinctSet) sweep() {
 	d.refs = d.refs[:0]
 }
 
-// dropPrefix removes every value whose key starts with prefix. groupHash is the hash of the group a key belongs to.
-func (d *distinctSet) dropPrefix(prefix []byte, groupHash func(key []byte) uint64) error {
+// dropWindows removes the values of the windows in due, which ascends; keys begin with windowKey. All windows take one
+// pass over the table: it is as long for one window as for a thousand. groupHash is the hash of the group a key belongs to.
+func (d *distinctSet) dropWindows(due []int64, groupHash func(key []byte) uint64) error {
+	prefix := commonKey(due)
 	for full := true; full; {
 		d.keys.Reset()
+		at := 0
 		err := d.table.Scan(prefix, func(key, _ []byte) bool {
+			end := windowEnd(key)
+			for at < len(due) && due[at] < end {
+				at++
+			}
+			if at == len(due) || due[at] != end {
+				return at < len(due)
+			}
 			start := len(d.keys.Buf)
 			d.keys.Buf = append(d.keys.Buf, key...)
 			d.keys.Ends = append(d.keys.Ends, int32(len(d.keys.Buf)))

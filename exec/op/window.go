@@ -184,16 +184,12 @@ const scanPass = 1 << 20
 // fire emits and removes the groups of the windows that are due, given by ascending end. Keys begin with the window's
 // end, so that one pass meets the windows in that order, however many there are.
 func (w *windowAggregate) fire(due []int64, out exec.Emitter) error {
-	first, last := windowKey(due[0]), windowKey(due[len(due)-1])
-	common := 0
-	for common < 8 && first[common] == last[common] {
-		common++
-	}
+	prefix := commonKey(due)
 	for full := true; full; {
 		var failed error
 		w.keys.Reset()
 		at := 0 // the window in due that the rows have reached
-		err := w.core.groups.Scan(first[:common], func(key, row []byte) bool {
+		err := w.core.groups.Scan(prefix, func(key, row []byte) bool {
 			end := windowEnd(key)
 			for at < len(due) && due[at] < end {
 				at++
@@ -226,13 +222,21 @@ func (w *windowAggregate) fire(due []int64, out exec.Emitter) error {
 		return err
 	}
 	for _, d := range w.core.distinct {
-		for _, end := range due {
-			if err := d.dropPrefix(windowKey(end), w.groupHash); err != nil {
-				return err
-			}
+		if err := d.dropWindows(due, w.groupHash); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// commonKey is what the keys of all windows from the first to the last of due, which ascends, begin with.
+func commonKey(due []int64) []byte {
+	first, last := windowKey(due[0]), windowKey(due[len(due)-1])
+	n := 0
+	for n < len(first) && first[n] == last[n] {
+		n++
+	}
+	return first[:n]
 }
 
 // windowKey is the first eight bytes of the keys of a window, windowEnd undoes it. Their order is that of time.

@@ -23,6 +23,10 @@ func NewItem(x, index Expr) (Expr, error) {
 		}
 		return &Item{X: x, Index: convert(index, types.BigIntType), T: t.Elem.WithNull(true)}, nil
 	case types.Map:
+		if index.Type().IsString() && t.Key.IsString() {
+			// The declared length says nothing about which keys there are: MAP['a', 1] takes the value of a STRING column.
+			return &Item{X: x, Index: index, T: t.Elem.WithNull(true)}, nil
+		}
 		key, err := ImplicitCast(index, *t.Key)
 		if err != nil {
 			return nil, err

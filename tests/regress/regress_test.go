@@ -48,7 +48,10 @@ func run(t *testing.T, script string) (rows, failure string) {
 				}
 				var cells []string
 				for i := range change.Row.Len() {
-					cell, _ := change.Row.Display(i)
+					cell, null := change.Row.Display(i)
+					if null {
+						cell = "<NULL>"
+					}
 					cells = append(cells, cell)
 				}
 				rows += change.Kind.String() + " " + strings.Join(cells, ", ") + "\n"
@@ -71,6 +74,8 @@ func TestRefused(t *testing.T) {
 		{"a view with one name twice", "CREATE VIEW v (x, x) AS SELECT 1, 2", "1:19: column x is listed twice"},
 		{"an empty statement set", "EXECUTE STATEMENT SET BEGIN END", "1:1: the statement set is empty"},
 		{"explain DDL", "EXPLAIN CREATE TABLE t (a INT)", "1:9: EXPLAIN of a definition is not supported"},
+		{"a table by the name its alias hides", "SELECT t.a FROM (VALUES (1)) AS u(a)", "hint: write u.a"},
+		{"a window column without a window", "SELECT window_start FROM (VALUES (1)) AS u(a)", "hint: a window adds it"},
 		{"a script in UTF-16", "\xff\xfeS\x00E\x00L\x00E\x00C\x00T\x00", "saved as UTF-16?"},
 		{"a binary file", "\x7fELF\x02\x01", "is this a binary file"},
 	} {
@@ -137,5 +142,27 @@ func TestSinkPathIsAFile(t *testing.T) {
 		INSERT INTO w VALUES (1)`, path))
 	if !strings.Contains(failure, path+" is not a directory") || !strings.Contains(failure, "hint: set 'path' to a directory") {
 		t.Errorf("got %q", failure)
+	}
+}
+
+// The values of distinct sets were removed window by window, each with a pass over the state: n windows took n² time.
+func TestManyWindowsWithDistinct(t *testing.T) {
+	rows, failure := run(t, `CREATE TABLE g (id BIGINT, ts AS TO_TIMESTAMP_LTZ(id * 1000, 3), WATERMARK FOR ts AS ts - INTERVAL '30' DAY)
+			WITH ('connector' = 'datagen', 'rows-per-second' = '100000000', 'number-of-rows' = '200000',
+			'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '200000');
+		CREATE VIEW w AS SELECT window_start, COUNT(DISTINCT id) AS n FROM TABLE(TUMBLE(TABLE g, DESCRIPTOR(ts), INTERVAL '2' SECOND))
+			GROUP BY window_start, window_end;
+		SET 'execution.runtime-mode' = 'batch';
+		SELECT COUNT(*), SUM(n) FROM w`)
+	if rows != "+I 100001, 200000\n" || failure != "" {
+		t.Errorf("rows %q, error %q", rows, failure)
+	}
+}
+
+// MAP['a', 1] has keys of type CHAR(1), and refused the value of a STRING column as a key.
+func TestMapKeyOfAnotherLength(t *testing.T) {
+	rows, failure := run(t, `SELECT MAP['a', 1, 'bb', 2][k] FROM (VALUES (CAST('a' AS STRING)), ('bb'), ('ccc'), (CAST(NULL AS STRING))) AS v(k)`)
+	if rows != "+I 1\n+I 2\n+I <NULL>\n+I <NULL>\n" || failure != "" {
+		t.Errorf("rows %q, error %q", rows, failure)
 	}
 }
