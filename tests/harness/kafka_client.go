@@ -134,6 +134,9 @@ const (
 // Control records are left out.
 func (b *Broker) Records(t testing.TB, topic string, iso Isolation) []*kgo.Record {
 	t.Helper()
+	if iso == Committed {
+		b.settled(t)
+	}
 	rs, err := b.read(t, topic, iso)
 	if err != nil {
 		t.Fatalf("harness: read %s: %v", topic, err)
@@ -245,15 +248,10 @@ func visible(rs []*kgo.Record, iso Isolation) []bool {
 }
 
 // OpenTransactions returns the transactional ids with the given prefix that the cluster lists as neither empty nor
-// decided, with their state.
+// decided, with their state. It waits for decided ones whose markers are still being written.
 func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
-	txns, err := b.Admin(t).ListTransactions(ctx, nil, nil)
-	if err != nil {
-		t.Fatalf("harness: list transactions: %v", err)
-	}
+	txns := b.settled(t)
 	open := map[string]string{}
 	for id, txn := range txns {
 		switch txn.State {
@@ -265,6 +263,33 @@ func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string
 		}
 	}
 	return open
+}
+
+// settled lists all transactions once none is in a Prepare state: a broker answers a commit before its markers are in
+// the log, and readers see the records only then.
+func (b *Broker) settled(t testing.TB) kadm.ListedTransactions {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	adm := b.Admin(t)
+	for {
+		txns, err := adm.ListTransactions(ctx, nil, nil)
+		if err != nil {
+			t.Fatalf("harness: list transactions: %v", err)
+		}
+		pending := false
+		for _, txn := range txns {
+			pending = pending || strings.HasPrefix(txn.State, "Prepare")
+		}
+		if !pending {
+			return txns
+		}
+		select {
+		case <-ctx.Done():
+			return txns
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // TransactionVersion returns the finalized level of the transaction.version feature, 0 when the cluster has none.
