@@ -134,9 +134,6 @@ const (
 // Control records are left out.
 func (b *Broker) Records(t testing.TB, topic string, iso Isolation) []*kgo.Record {
 	t.Helper()
-	if iso == Committed {
-		b.settled(t)
-	}
 	rs, err := b.read(t, topic, iso)
 	if err != nil {
 		t.Fatalf("harness: read %s: %v", topic, err)
@@ -263,6 +260,12 @@ func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string
 		}
 	}
 	return open
+}
+
+// Settle waits until every decided transaction has its markers in the log: what is committed is then seen by Records.
+func (b *Broker) Settle(t testing.TB) {
+	t.Helper()
+	b.settled(t)
 }
 
 // settled lists all transactions once none is in a Prepare state: a broker answers a commit before its markers are in

@@ -141,6 +141,7 @@ func (f *fixture) start(bin string, env ...string) *harness.Process {
 func (f *fixture) check() {
 	f.t.Helper()
 	got := map[string][]string{}
+	f.k.Settle(f.t)
 	for _, v := range f.k.Values(f.t, f.name+"_out", harness.Committed) {
 		var r struct {
 			WindowStart string      `json:"window_start"`
