@@ -164,8 +164,7 @@ func (c *testClock) advance(d time.Duration) {
 // alarm emits nothing but a trace when its processing-time timer rings, one second after Open.
 type alarm struct {
 	probe
-	now func() int64
-	at  int64
+	at int64
 }
 
 func (a *alarm) Open(s exec.Subtask) error {

@@ -30,14 +30,6 @@ func scopeOf(table string, fields []Field) *scope {
 	return s
 }
 
-func (s *scope) fields() []Field {
-	out := make([]Field, len(s.cols))
-	for i, c := range s.cols {
-		out[i] = c.field
-	}
-	return out
-}
-
 // names are the column names, for "did you mean".
 func (s *scope) names() []string {
 	out := make([]string, len(s.cols))

@@ -23,7 +23,6 @@ type cluster struct {
 	tv           int8  // finalized transaction.version; 2 = KIP-890 part 2
 	maxTimeoutMs int64 // smallest transaction.max.timeout.ms of the brokers, 0 = not readable
 	noTxns       string
-	oldest       string // name of the protocol version limit found missing
 }
 
 const connectTimeout = 30 * time.Second

@@ -22,12 +22,11 @@ var aggInput = types.NewSchema(
 )
 
 type aggRow struct {
-	k, s   string
-	i      int64
-	d      int64
-	f      int // 0 false, 1 true, 2 NULL
-	null   int // bit 0: i is NULL, bit 1: d, bit 2: s
-	isNull bool
+	k, s string
+	i    int64
+	d    int64
+	f    int // 0 false, 1 true, 2 NULL
+	null int // bit 0: i is NULL, bit 1: d, bit 2: s
 }
 
 func (r aggRow) append(b *batch.Builder, k types.RowKind) {

@@ -252,11 +252,6 @@ func jsonNumberLen(s string) int {
 	return i
 }
 
-// isInteger reports a number without point and exponent.
-func (n *jsonNode) isInteger() bool {
-	return n.kind == jsonNumber && !strings.ContainsAny(n.text, ".eE")
-}
-
 // member is the last member of object at with the key, -1 if there is none.
 func (d *jsonDoc) member(at int32, key string) int32 {
 	found := int32(-1)
