@@ -18,7 +18,8 @@
 //	ARRAY MAP MULTISET ROW                    PhysStr    the value encoding of value.go (AppendValue)
 //
 // The rules of values live here too, free of expressions and batches: DECIMAL arithmetic (decimal.go), the calendar and
-// time zones (calendar.go), CAST's text in both directions (text.go, parse.go), access to encoded nested values (nested.go).
+// time zones (calendar.go), CAST's text in both directions (text.go, parse.go), Java's toString (javatext.go), access to encoded nested
+// values (nested.go).
 //
 // Watermarks and window bounds are milliseconds, as in Flink; only column values use microseconds.
 //
