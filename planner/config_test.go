@@ -137,38 +137,3 @@ func TestConfigDoc(t *testing.T) {
 		t.Error("the page misses keys")
 	}
 }
-
-// The example of docs/explain.md is what EXPLAIN prints. STREAMSQL_REWRITE=1 writes it.
-func TestExplainDoc(t *testing.T) {
-	path := filepath.Join("..", "docs", "explain.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(page), "```sql\n")
-	script, rest, ok2 := strings.Cut(rest, "```\n")
-	gap, rest, ok3 := strings.Cut(rest, "```\n")
-	old, tail, ok4 := strings.Cut(rest, "```\n")
-	if !ok || !ok2 || !ok3 || !ok4 {
-		t.Fatal("the page must have a sql block and then the output")
-	}
-	h := newHarness(t)
-	ddl, query := script[:strings.LastIndex(script, "INSERT")], script[strings.LastIndex(script, "INSERT"):]
-	if _, err := h.run("ddl", ddl); err != nil {
-		t.Fatal(err)
-	}
-	want, err := h.run("explain", query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if os.Getenv("STREAMSQL_REWRITE") != "" {
-		text := head + "```sql\n" + script + "```\n" + gap + "```\n" + want + "```\n" + tail
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if old != want {
-		t.Errorf("docs/explain.md shows\n%s\nEXPLAIN prints\n%s", old, want)
-	}
-}
