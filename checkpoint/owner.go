@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -45,6 +46,10 @@ func Own(fs vfs.FS, dir string) (*Owner, error) {
 			WithHint("use a state directory that this user may write (--state-dir)")
 	}
 	lock, err := fs.Lock(fs.PathJoin(dir, lockName))
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, errorf(diag.Config, "state directory %q is a file", dir).Wrap(err).
+			WithHint("use a directory, or a path that does not exist yet (--state-dir)")
+	}
 	if err != nil {
 		e := errorf(diag.Conflict, "state directory %q is in use", dir).Wrap(err).
 			WithHint("stop the other process, or use another state directory (--state-dir)")
@@ -122,7 +127,12 @@ func (o *Owner) localDir() string {
 // Check returns a Conflict error when a later owner took the directory.
 func (o *Owner) Check() error {
 	var now ownerRecord
-	if err := readRecord(o.fs, o.dir, ownerName, "owner", &now); err != nil {
+	switch err := readRecord(o.fs, o.dir, ownerName, "owner", &now); {
+	case oserror.IsNotExist(err):
+		// Nothing that a restart could restore is left, and the next checkpoint would be the first of an unknown lineage.
+		return errorf(diag.Conflict, "state directory %q was removed while its job ran", o.dir).Wrap(err).
+			WithHint("put the directory back and run the job again; without it the job starts from the beginning")
+	case err != nil:
 		return errorf(diag.External, "cannot read the owner of state directory %q", o.dir).Wrap(err)
 	}
 	if now.Fence != o.fence {

@@ -59,7 +59,8 @@ func hidden(name string) bool { return name[0] == '.' || name[0] == '_' }
 func (s *source) Splits(ctx context.Context) ([]checkpoint.Split, error) {
 	info, err := os.Stat(s.path)
 	if err != nil {
-		return nil, s.external("path %s cannot be read", s.path).Wrap(err)
+		return nil, s.external("path %s cannot be read", s.path).Wrap(err).
+			WithHint("check 'path'; a relative path starts at the working directory of the process")
 	}
 	if !info.IsDir() {
 		return []checkpoint.Split{checkpoint.Split(s.path)}, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -78,14 +79,15 @@ func connConfig(c *config, app string) (*pgx.ConnConfig, error) {
 
 func redact(s, url string) string { return strings.ReplaceAll(s, url, "<url>") }
 
-// connect opens a session, retrying an unreachable or starting server for the configured time.
-func connect(ctx context.Context, c *config, app string) (*pgx.Conn, error) {
+// connect opens a session, retrying an unreachable or starting server for the configured time. It logs that it waits.
+func connect(ctx context.Context, c *config, app string, log *slog.Logger) (*pgx.Conn, error) {
 	cc, err := connConfig(c, app)
 	if err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(c.connectFor)
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	const firstWait = 100 * time.Millisecond
+	for wait := firstWait; ; wait = min(2*wait, 2*time.Second) {
 		conn, err := pgx.ConnectConfig(ctx, cc)
 		if err == nil {
 			// An acknowledged commit that a server crash can undo would be lost: its checkpoint is gone by then.
@@ -102,6 +104,9 @@ func connect(ctx context.Context, c *config, app string) (*pgx.Conn, error) {
 		if refused || time.Now().After(deadline) || ctx.Err() != nil {
 			return nil, diag.New(diag.External, diag.Pos{}, "cannot connect to PostgreSQL at %s:%d, database %q, user %q", cc.Host, cc.Port, cc.Database, cc.User).
 				Wrap(err).WithHint("check 'url', 'username' and 'password', and that the server runs")
+		}
+		if wait == firstWait {
+			log.Warn("PostgreSQL does not answer, trying again", "host", cc.Host, "port", cc.Port, "for", c.connectFor, "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -39,7 +39,7 @@ func newTableSink(c *config, spec connectors.SinkSpec) (*tableSink, error) {
 }
 
 func (s *tableSink) connect(ctx context.Context) (*pgx.Conn, error) {
-	return connect(ctx, s.conf, s.id.application())
+	return connect(ctx, s.conf, s.id.application(), s.log)
 }
 
 // Preflight implements connectors.Sink.

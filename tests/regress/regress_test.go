@@ -100,6 +100,15 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
+// A path that does not exist was refused without a word on what to do.
+func TestMissingPathHasAHint(t *testing.T) {
+	_, failure := run(t, "CREATE TABLE s (a INT) WITH ('connector' = 'filesystem', 'path' = '"+filepath.Join(t.TempDir(), "nope")+
+		"', 'format' = 'json'); SELECT * FROM s")
+	if !strings.Contains(failure, "no such file or directory") || !strings.Contains(failure, "hint: check 'path'") {
+		t.Errorf("got %q", failure)
+	}
+}
+
 // An error in a line of a megabyte printed that line, and another of spaces; one in a binary file drove the terminal.
 func TestErrorsOfLongLinesAreShort(t *testing.T) {
 	_, failure := run(t, "SELECT "+strings.Repeat("1, ", 300_000)+"nope"+strings.Repeat(", 1", 100_000))
@@ -164,5 +173,51 @@ func TestMapKeyOfAnotherLength(t *testing.T) {
 	rows, failure := run(t, `SELECT MAP['a', 1, 'bb', 2][k] FROM (VALUES (CAST('a' AS STRING)), ('bb'), ('ccc'), (CAST(NULL AS STRING))) AS v(k)`)
 	if rows != "+I 1\n+I 2\n+I <NULL>\n+I <NULL>\n" || failure != "" {
 		t.Errorf("rows %q, error %q", rows, failure)
+	}
+}
+
+// A job whose state directory was removed restarted forever: each attempt took it for a disk that fails for a moment.
+func TestStateRemovedWhileRunning(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	e, err := streamsql.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s := e.Script(`SET 'execution.checkpointing.interval' = '50 ms';
+		SET 'restart-strategy.exponential-delay.initial-backoff' = '10 ms';
+		CREATE TABLE g (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '100');
+		CREATE TABLE o (a INT, n BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'blackhole');
+		INSERT INTO o SELECT a, COUNT(*) FROM g GROUP BY a`)
+	var job *streamsql.Job
+	for job == nil {
+		res, err := s.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job = res.Job
+	}
+	if _, err := job.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// What the job writes meanwhile can make the first attempts fail.
+	for err := os.RemoveAll(dir); err != nil && ctx.Err() == nil; {
+		err = os.RemoveAll(dir)
+	}
+	if err := job.Wait(ctx); err == nil || !strings.Contains(diag.Render(err, "", ""), "was removed while its job ran") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A file in place of the state directory was said to be in use by another process.
+func TestStateDirectoryIsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := streamsql.Open(path, nil); err == nil || !strings.Contains(err.Error(), "is a file") {
+		t.Errorf("got %v", err)
 	}
 }
