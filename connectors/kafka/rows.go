@@ -134,15 +134,16 @@ func (r *rowReader) read(ctx context.Context, s *split, recs []*kgo.Record, out 
 	return r.stats, r.bad.flush(ctx)
 }
 
-// decodeKeys decodes the keys of r.recs and drops the records whose key is bad or makes no row.
+// decodeKeys decodes the keys of r.recs. Records whose key is bad, or that have none, are bad records: Flink drops the
+// latter silently.
 func (r *rowReader) decodeKeys(ctx context.Context, s *split) error {
+	const noRow, reported = -1, -2
 	r.keys.Reset()
 	r.keyMsgs = r.keyMsgs[:0]
 	for _, rec := range r.recs {
 		r.keyMsgs = append(r.keyMsgs, rec.Key)
-		r.keyRows = append(r.keyRows, -1)
+		r.keyRows = append(r.keyRows, noRow)
 	}
-	bads := 0
 	for from := 0; from < len(r.recs); {
 		many := -1
 		n, err := r.key.Decode(r.keyMsgs[from:], r.keys, func(i int, k types.RowKind) {
@@ -159,8 +160,7 @@ func (r *rowReader) decodeKeys(ctx context.Context, s *split) error {
 			break
 		}
 		bad := from + n
-		bads++
-		r.keyRows[bad] = -1
+		r.keyRows[bad] = reported
 		if err := r.badRecord(ctx, s, r.recs[bad], "key", err); err != nil {
 			return err
 		}
@@ -169,13 +169,16 @@ func (r *rowReader) decodeKeys(ctx context.Context, s *split) error {
 	r.keyVecs = r.keys.Finish().Cols
 	kept := 0
 	for i, rec := range r.recs {
-		if r.keyRows[i] >= 0 {
+		switch {
+		case r.keyRows[i] >= 0:
 			r.recs[kept], r.keyRows[kept] = rec, r.keyRows[i]
 			kept++
+		case r.keyRows[i] == noRow:
+			if err := r.badRecord(ctx, s, rec, "key", &format.BadRecord{Column: r.s.x.key[0].name, Offset: -1, Reason: "the record has no key to take it from"}); err != nil {
+				return err
+			}
 		}
 	}
-	// Flink drops records without key silently; here they count, beside those whose key was bad.
-	r.stats.bad += len(r.recs) - kept - bads
 	r.recs, r.keyRows = r.recs[:kept], r.keyRows[:kept]
 	return nil
 }

@@ -365,10 +365,10 @@ func TestKeyFields(t *testing.T) {
 	cols := []catalog.Column{phys("k_id", types.BigIntType), phys("v", types.StringType)}
 	k := rec(topic, 0, `{"v":"x"}`)
 	k.Key = []byte(`{"id":7}`)
-	n := rec(topic, 0, `{"v":"y"}`) // no key: json makes no key row, so the record makes no row
+	n := rec(topic, 0, `{"v":"y"}`) // no key: json makes no key row of it, so it is a bad record
 	e.produce(t, k, n)
 	tab := e.table(topic, cols, "value.format", "json", "key.format", "json", "key.fields", "k_id", "key.fields-prefix", "k_",
-		"value.fields-include", "EXCEPT_KEY", "scan.bounded.mode", "latest-offset")
+		"value.fields-include", "EXCEPT_KEY", "scan.bounded.mode", "latest-offset", "scan.on-error", "skip")
 	equalUnordered(t, "rows", scanAll(t, tab, -1).rows, []string{"+I 7 x"})
 	tab = e.table(topic, cols, "value.format", "json", "key.format", "raw", "key.fields", "k_id", "scan.bounded.mode", "latest-offset")
 	if err := Connector().Check(tab, 0); err != nil {
