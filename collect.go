@@ -36,17 +36,25 @@ func (c *collector) connector() *connectors.Connector {
 	}
 }
 
-// rows iterates over what the job emits until it has ended.
-func (c *collector) rows(j *Job, schema *types.Schema, s expr.Session) iter.Seq2[Change, error] {
+// rows iterates over what the job emits until it has ended, or until limit rows have come: those are all that a LIMIT
+// over endless input lets through, and the job would only wait for more. A negative limit is none.
+func (c *collector) rows(j *Job, schema *types.Schema, s expr.Session, limit int64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		defer func() {
 			c.once.Do(func() { close(c.stop) })
 			j.Cancel()
 			<-j.done
 		}()
+		left := limit
+		if left == 0 {
+			return
+		}
 		send := func(rows []collected) bool {
 			for _, r := range rows {
 				if !yield(Change{Kind: r.kind, Row: Row{schema: schema, datums: r.row, session: s}}, nil) {
+					return false
+				}
+				if left--; left == 0 {
 					return false
 				}
 			}

@@ -232,7 +232,7 @@ func (e *Engine) run(stmt sql.Stmt) (*Result, error) {
 	}
 	res := &Result{Job: j, Notices: plan.Notices, Schema: plan.Schema, Mode: plan.Mode, Bounded: plan.Bounded, session: e.Session()}
 	if plan.Schema != nil {
-		res.rows = c.rows(j, plan.Schema, res.session)
+		res.rows = c.rows(j, plan.Schema, res.session, plan.Limit)
 	}
 	return res, nil
 }

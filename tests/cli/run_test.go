@@ -68,6 +68,7 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"stray argument", []string{"-q", "good.sql"}, 2, []string{"streamsql run good.sql runs a file"}},
 		{"check", []string{"check", "good.sql"}, 0, nil},
 		{"check wrong", []string{"check", "wrong.sql"}, 2, []string{"wrong.sql:4:6: "}},
+		{"limit of endless rows", []string{"-e", "CREATE TABLE g (i INT) WITH ('connector' = 'datagen'); SELECT i FROM g LIMIT 2"}, 0, nil},
 		{"check without broker", []string{"check", "-e", kafkaJob}, 2, []string{"properties.bootstrap.servers", "--embedded-kafka"}},
 		{"check with broker", []string{"check", "--embedded-kafka", "-e", kafkaJob}, 0, nil},
 		{"check syntax", []string{"check", "--syntax", "wrong.sql"}, 0, nil},
