@@ -9,7 +9,7 @@ import (
 )
 
 func checkFile(args []string, out, errs io.Writer) int {
-	f := newFlags("check", "FILE…", "Parses, binds and plans SQL files and validates their options. Contacts nothing and runs nothing.", errs)
+	f := newFlags("check", "FILE…", "Parses, binds and plans SQL files and validates their options. Contacts nothing and runs nothing. Several files are one\nscript, as for run.", errs)
 	f.examples = `  streamsql check job.sql                 names, types, options, and what each sink can promise
   streamsql check --syntax *.sql          parse only
 `

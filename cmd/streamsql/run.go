@@ -20,8 +20,8 @@ func runFiles(args []string, out, errs io.Writer) int {
 	f := newFlags("run", "FILE…", `Runs SQL files: statements in order, until every job has ended. The rows of a SELECT go to standard output before the
 next statement starts. A bounded INSERT is waited for; an unbounded one runs on beside the statements that follow.
 Ctrl-C or SIGTERM stops after a final checkpoint and commit, a second one at once. Run the same file again to go on from
-the newest checkpoint. Relative paths are relative to the working folder. Exit codes: 0 done, 1 a job failed, 2 the SQL
-or the configuration is wrong.`, errs)
+the newest checkpoint; a job that had read all its input starts over. Relative paths are relative to the working folder.
+Exit codes: 0 done, 1 a job failed, 2 the SQL or the configuration is wrong.`, errs)
 	f.examples = `  streamsql run job.sql                                    state in .streamsql/job
   streamsql run job.sql --state-dir /var/lib/job --restore none
   streamsql run -D parallelism.default=2 -D execution.checkpointing.interval=1s job.sql
