@@ -22,10 +22,21 @@ type TaskError struct {
 func (e *TaskError) Error() string { return e.where() + ": " + e.Err.Error() }
 
 func (e *TaskError) where() string {
+	node := shortened(e.Node)
 	if e.Split != "" {
-		return fmt.Sprintf("%s (subtask %d, split %s)", e.Node, e.Subtask.Index, e.Split)
+		return fmt.Sprintf("%s (subtask %d, split %s)", node, e.Subtask.Index, e.Split)
 	}
-	return fmt.Sprintf("%s (subtask %d)", e.Node, e.Subtask.Index)
+	return fmt.Sprintf("%s (subtask %d)", node, e.Subtask.Index)
+}
+
+// shortened bounds a node's name in an error: that of a query of a thousand columns lists them all.
+func shortened(name string) string {
+	const limit = 300
+	rs := []rune(name)
+	if len(rs) <= limit {
+		return name
+	}
+	return string(rs[:limit]) + "…"
 }
 
 // Unwrap returns the cause.

@@ -127,6 +127,19 @@ func TestErrorsOfLongLinesAreShort(t *testing.T) {
 	}
 }
 
+// The error of a row began with all columns of the operator it failed in.
+func TestErrorsOfWideQueriesAreShort(t *testing.T) {
+	var sb strings.Builder
+	sb.WriteString("SELECT CAST(s AS INT)")
+	for i := range 1000 {
+		fmt.Fprintf(&sb, ", s || 'column %d'", i)
+	}
+	_, failure := run(t, sb.String()+" FROM (VALUES ('x')) AS v(s)")
+	if !strings.Contains(failure, "cannot cast 'x' to INT") || len(failure) > 1500 {
+		t.Errorf("%d bytes: %.2000q", len(failure), failure)
+	}
+}
+
 // Binding a chain of n conditions took n² time: 50,000 of them, minutes.
 func TestLongConditions(t *testing.T) {
 	for _, op := range []string{"AND a <> ", "OR a = "} {
