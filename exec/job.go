@@ -44,6 +44,7 @@ type Job struct {
 
 	counters registry
 	cancel   context.CancelFunc // of Run
+	canceled bool               // Cancel was called, perhaps before Run
 	ended    chan struct{}
 
 	mu       sync.Mutex
@@ -92,6 +93,9 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	j.running = true
 	ctx, j.cancel = context.WithCancel(ctx)
+	if j.canceled {
+		j.cancel()
+	}
 	j.started = j.o.Now()
 	j.mu.Unlock()
 	defer j.cancel()
@@ -202,6 +206,7 @@ func (j *Job) Stop(ctx context.Context, o StopOptions) error {
 // Cancel ends the job at once, without a checkpoint. It does not wait; see Wait.
 func (j *Job) Cancel() {
 	j.mu.Lock()
+	j.canceled = true
 	cancel := j.cancel
 	j.mu.Unlock()
 	if cancel != nil {

@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -239,5 +240,20 @@ func TestUserErrorsAreNotRetried(t *testing.T) {
 	}
 	if s := j.Status(); s.State != exec.Failed || s.Restarts != 0 {
 		t.Fatalf("status %+v", s)
+	}
+}
+
+// TestCancelBeforeRun: a job that is cancelled before its goroutine gets to Run ends all the same.
+func TestCancelBeforeRun(t *testing.T) {
+	bus := memory.NewBus()
+	g := newGraph(bus)
+	g.sink("out", 1, hash(g.source("in", 1, nil)))
+	j, err := exec.NewJob(g.g, exec.JobOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Cancel()
+	if err := j.Run(ctx30(t)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Run returned %v", err)
 	}
 }
