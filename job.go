@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/planner"
@@ -162,6 +160,10 @@ func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
 // prepareState opens the job's directory and settles where it starts.
 func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) (err error) {
 	if e.dir == "" {
+		if p, _ := conf.Get("execution.state-recovery.path"); p != "" || e.restore.Path != "" {
+			return diag.New(diag.Config, diag.Pos{}, "a job in memory cannot start from a checkpoint").
+				WithHint("open the engine with a state directory")
+		}
 		return nil
 	}
 	if err := e.refuseSecond(j); err != nil {
@@ -185,19 +187,19 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 	if p, _ := conf.Get("execution.state-recovery.path"); p != "" {
 		path = p
 	}
-	if path != "" {
-		from, err := checkpoint.ReadSavepoint(vfs.Default, path)
-		return exec.Restore{Mode: exec.RestorePath, From: from}, err
-	}
-	if e.restore.None {
-		return exec.Restore{Mode: exec.RestoreNone}, nil
-	}
 	keep, _ := conf.Get("execution.checkpointing.num-retained")
 	store, err := checkpoint.OpenStore(o.Owner, checkpoint.StoreOptions{Log: o.Log, Retain: atoi(keep)})
 	if err != nil {
 		return exec.Restore{}, err
 	}
 	o.Store = store
+	if path != "" {
+		_, err := store.Import(context.Background(), path)
+		return exec.Restore{Mode: exec.RestoreLatest}, err
+	}
+	if e.restore.None {
+		return exec.Restore{Mode: exec.RestoreNone}, nil
+	}
 	last, confirmed, err := store.Latest(context.Background())
 	if err == nil && last.Final && confirmed {
 		open, err := store.Lineages(context.Background())

@@ -141,10 +141,8 @@ func listIDs(fs vfs.FS, dir string) ([]ID, error) {
 	}
 	var ids []ID
 	for _, n := range names {
-		if rest, ok := strings.CutPrefix(strings.TrimSuffix(n, "/"), chkPrefix); ok {
-			if id, err := strconv.ParseUint(rest, 10, 64); err == nil && id > 0 {
-				ids = append(ids, ID(id))
-			}
+		if id, ok := parseChkName(strings.TrimSuffix(n, "/")); ok {
+			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
@@ -152,6 +150,12 @@ func listIDs(fs vfs.FS, dir string) ([]ID, error) {
 }
 
 func chkName(id ID) string { return chkPrefix + strconv.FormatUint(uint64(id), 10) }
+
+func parseChkName(name string) (ID, bool) {
+	rest, ok := strings.CutPrefix(name, chkPrefix)
+	id, err := strconv.ParseUint(rest, 10, 64)
+	return ID(id), ok && err == nil && id > 0
+}
 
 func hasManifest(fs vfs.FS, dir string, id ID) bool {
 	for _, name := range []string{manifestName, manifest2Name} {

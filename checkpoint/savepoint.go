@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -157,36 +158,70 @@ func ReadCheckpoints(fs vfs.FS, dir string) ([]*Checkpoint, error) {
 	return out, nil
 }
 
-// Import makes the savepoint in dir the first checkpoint of this store, which must have none, under a new lineage: from
-// here on the job is another one as far as sinks are concerned. The files are verified first and linked or copied.
-func (s *DirStore) Import(ctx context.Context, dir string) (*Checkpoint, error) {
+// Import makes a savepoint or checkpoint of another directory the first checkpoint of this store, which must have none,
+// under a new lineage: from here on the job is another one as far as sinks are concerned. path is the directory of a
+// savepoint or of a job (its newest checkpoint is taken), one chk-<id> in it, or a state directory with one job. The
+// files are verified first and linked or copied. A checkpoint whose output may not be committed is refused.
+func (s *DirStore) Import(ctx context.Context, path string) (*Checkpoint, error) {
 	s.mu.Lock()
 	empty := len(s.published) == 0
 	s.mu.Unlock()
 	if !empty {
-		return nil, errorf(diag.Config, "state directory %q already has checkpoints, a savepoint cannot be restored into it", s.dir).
-			WithHint("use a new state directory (--state-dir), or start without the savepoint to resume at the last checkpoint")
+		return nil, errorf(diag.Config, "state directory %q already has checkpoints, %q cannot be restored into it", s.dir, path).
+			WithHint("use a new state directory (--state-dir), or start without --restore to resume at the last checkpoint")
 	}
-	src, err := ReadSavepoint(s.fs, dir)
+	root, src, err := locate(s.fs, path)
 	if err != nil {
 		return nil, err
 	}
-	if !src.Savepoint && len(src.Pending) > 0 {
-		return nil, errorf(diag.Config, "checkpoint %d in %q is not a savepoint: it lists output that may not be committed", src.ID, dir).
-			WithHint("make a savepoint of the job and start from that")
-	}
-	if err := VerifyFiles(ctx, s.fs, dir, src); err != nil {
+	n, err := readNotes(s.fs, root)
+	if err != nil {
 		return nil, err
 	}
-	if err := copyCheckpoint(ctx, s.fs, dir, s.dir, src); err != nil {
-		return nil, errorf(diag.External, "savepoint %q cannot be copied to %q", dir, s.dir).Wrap(err)
+	if !src.Savepoint && len(src.Pending) > 0 && n.confirmed() < src.ID {
+		return nil, errorf(diag.Config, "checkpoint %d in %q lists output that may not be committed", src.ID, root).
+			WithHint("start its own job once more, so that it commits and stops, or restore an older checkpoint")
+	}
+	if err := VerifyFiles(ctx, s.fs, root, src); err != nil {
+		return nil, err
+	}
+	if err := copyCheckpoint(ctx, s.fs, root, s.dir, src); err != nil {
+		return nil, errorf(diag.External, "checkpoint %d of %q cannot be copied to %q", src.ID, root, s.dir).Wrap(err)
 	}
 	c := *src
-	c.Lineage, c.Fence, c.Pending = NewLineage(), s.owner.fence, nil
+	c.Lineage, c.Fence, c.Pending, c.Final = NewLineage(), s.owner.fence, nil, false
 	if err := s.Publish(ctx, &c); err != nil {
 		return nil, err
 	}
 	return &c, s.Confirm(ctx, c.ID)
+}
+
+// locate finds the checkpoint that path names and the directory its files are below.
+func locate(fs vfs.FS, path string) (root string, c *Checkpoint, err error) {
+	root = path
+	var id ID
+	if n, ok := parseChkName(fs.PathBase(path)); ok {
+		root, id = fs.PathDir(path), n
+	} else if jobs, err := fs.List(fs.PathJoin(path, "jobs")); err == nil {
+		if len(jobs) != 1 {
+			return "", nil, errorf(diag.Config, "%q holds %d jobs", path, len(jobs)).WithHint("name one of them: %s", fs.PathJoin(path, "jobs", "<id>"))
+		}
+		root = fs.PathJoin(path, "jobs", strings.TrimSuffix(jobs[0], "/"))
+	}
+	cs, err := ReadCheckpoints(fs, root)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, c := range cs {
+		if id == 0 || c.ID == id {
+			return root, c, nil
+		}
+	}
+	if id != 0 {
+		return "", nil, errorf(diag.Config, "%q holds no checkpoint %d", root, id).WithHint("streamsql checkpoint show %s lists them", root)
+	}
+	return "", nil, errorf(diag.Config, "%q holds no checkpoint or savepoint", path).
+		WithHint("give the directory of a savepoint, a job (<state dir>/jobs/<id>) or one chk-<id> in it; streamsql checkpoint show lists them")
 }
 
 // Dump is c as indented JSON, for people and scripts. Payloads are base64.
