@@ -1,0 +1,6 @@
+//go:build !race
+
+package expr
+
+// raceDetector reports that the race detector is off.
+const raceDetector = false
