@@ -96,6 +96,9 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := j.o.Store.Begin(ctx, base.lineage); err != nil {
 		return 0, err
 	}
+	if cp != nil {
+		j.o.Log.Info("the job goes on from a checkpoint", "job", j.o.Name, "checkpoint", cp.ID, "taken", cp.StartedAt)
+	}
 	if err := j.o.Owner.Check(); err != nil { // writers fence others as they open
 		return 0, err
 	}

@@ -65,9 +65,10 @@ var points = []string{"source.poll", "barrier.inject", "precommit.before", "prec
 // TestRestartAtEveryFailpoint: a failure at each point, at its first and at a later visit, leaves every row in the sink
 // once. The job restarts in the same process.
 func TestRestartAtEveryFailpoint(t *testing.T) {
-	for _, point := range points {
+	for k, point := range points {
 		for _, hit := range []int{1, 2, 5} {
-			t.Run(fmt.Sprintf("%s/%d", point, hit), func(t *testing.T) {
+			concurrent := 1 + (k+hit)%2 // every point with one and with two checkpoints in flight
+			t.Run(fmt.Sprintf("%s/%d/%d", point, hit, concurrent), func(t *testing.T) {
 				bus := memory.NewBus()
 				want := fill(bus.Feed("in"), 3, 3000)
 				g := newGraph(bus)
@@ -75,7 +76,7 @@ func TestRestartAtEveryFailpoint(t *testing.T) {
 				g.sink("out", 2, forward(mid))
 				g.sink("other", 1, rebalance(mid))
 				arm(t, fmt.Sprintf("%s:%d:error", point, hit))
-				j := start(t, g.g, exec.JobOptions{Restart: quickRestart(), Checkpoints: exec.CheckpointConfig{Interval: time.Millisecond}})
+				j := start(t, g.g, exec.JobOptions{Restart: quickRestart(), Checkpoints: exec.CheckpointConfig{Interval: time.Millisecond, MaxConcurrent: concurrent}})
 				for i := range 6 {
 					more := row(int64(i), int64(100_000+i), 0)
 					bus.Feed("in").Append(i%3, more)

@@ -69,7 +69,7 @@ var settings = map[string]setting{
 	keyMode:     {def: "EXACTLY_ONCE", values: []string{"EXACTLY_ONCE", "AT_LEAST_ONCE"}, doc: "whether barriers are aligned"},
 	keyTimeout:  {typ: durationSetting, def: "10 min", min: 1, doc: "a checkpoint that takes longer is given up"},
 	keyMinPause: {typ: durationSetting, def: "0", doc: "least time from the end of a checkpoint to the start of the next"},
-	keyMaxConcurrent: {typ: intSetting, def: "1", min: 1, doc: "checkpoints in flight at a time; streamsql runs one at a time",
+	keyMaxConcurrent: {typ: intSetting, def: "1", min: 1, doc: "checkpoints in flight at a time",
 		refused: nil},
 	keyTolerable:                           {typ: intSetting, def: "0", doc: "consecutive failed checkpoints a job survives"},
 	"execution.checkpointing.num-retained": {typ: intSetting, def: "3", min: 1, doc: "checkpoints kept (Flink's default is 1)"},
