@@ -122,8 +122,15 @@ func crash(string) error {
 	select {} // the signal is on its way
 }
 
-// suspend halts the whole process, as a hanging machine would, until somebody sends SIGCONT.
-func suspend(string) error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+// suspend halts the whole process, as a hanging machine would, until somebody sends SIGCONT. The signal stops the
+// process a moment after it was sent; without the wait this goroutine could pass the point and commit before it does.
+func suspend(string) error {
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	time.Sleep(100 * time.Millisecond)
+	return nil
+}
 
 func failWith(name string) error { return &FailpointError{Name: name} }
 

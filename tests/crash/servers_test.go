@@ -107,7 +107,8 @@ func TestTransactionTimeoutWithCommittedSiblingStops(t *testing.T) {
 // Somebody aborts a transaction between pre-commit and commit, under the running job: it goes back by itself, exactly.
 func TestForeignAbortRewindsTheRunningJob(t *testing.T) {
 	// Commits go by the name of the sink: k is the first to find out, and nothing of the checkpoint is visible then.
-	f := newFixtureWith(t, setup{sinks: "kpw", rate: 4000})
+	// The interval is long enough for rows in every checkpoint, also on a busy machine: an empty one has no transaction.
+	f := newFixtureWith(t, setup{sinks: "kpw", rate: 4000, settings: `SET 'execution.checkpointing.interval' = '400 ms';`})
 	p := f.suspended("publish.after:3")
 	open := f.openTransactions()
 	if len(open) == 0 {
