@@ -275,6 +275,7 @@ func TestShellJobs(t *testing.T) {
 		s.enter("SELECT 1 AS waiting;")
 		s.expect("1 row in set")
 	}
+	s.expect("streamsql> ") // a key pressed between two prompts is lost to the terminal's line discipline
 	s.keys("\x04")
 	s.expect("stopping 1 job with a final checkpoint")
 	s.expect("stopped after")

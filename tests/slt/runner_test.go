@@ -316,8 +316,9 @@ func (r *runner) sync() string {
 				}
 			}
 		}
+		// A job that ends from here on is told in the next round.
 		live := r.live()
-		failed := false
+		failed := slices.ContainsFunc(r.jobs, func(j *job) bool { return !j.told && !slices.Contains(live, j) })
 		for _, j := range live {
 			if _, err := j.job.Checkpoint(r.ctx); err != nil {
 				failed = failed || j.job.Status().State.Ended()
