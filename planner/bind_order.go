@@ -157,13 +157,8 @@ func bounded(n Node) bool {
 
 // updating reports that n's rows can change.
 func updating(n Node) bool {
-	switch n := n.(type) {
-	case *Scan:
-		return n.Info.Mode != 0
-	case *Aggregate:
-		return !n.fuses()
-	case *Sort, *WindowAggregate:
-		return false
+	if u, ok := n.(updater); ok {
+		return u.updates()
 	}
 	for _, in := range n.Inputs() {
 		if updating(in) {

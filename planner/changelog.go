@@ -2,9 +2,6 @@ package planner
 
 import (
 	"slices"
-
-	"github.com/streamsql/streamsql/sql/expr"
-	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Changelog-mode inference, after Flink's: kinds go bottom-up while the tree is built (deriveKinds); the update and
@@ -16,21 +13,9 @@ func (p *phys) deriveKinds() {
 	for _, c := range p.in {
 		in |= c.trait.Kinds
 	}
-	switch n := p.op.(type) {
-	case *Values, *WindowAggregate, *Sort:
-		p.trait.Kinds = Inserts
-	case *Aggregate:
-		p.trait.Kinds = Inserts | Updates
-		if in != Inserts {
-			p.trait.Kinds |= Deletes
-		}
-	case *normalize:
-		p.trait.Kinds = AllKinds
-	case *materialize:
-		p.trait.Kinds = AllKinds
-	default:
-		_ = n
-		p.trait.Kinds = in
+	p.trait.Kinds = in
+	if n, ok := p.op.(modifier); ok {
+		p.trait.Kinds = n.modify(p, in)
 	}
 }
 
@@ -55,34 +40,12 @@ func (p *phys) settle(d demand, apply bool) bool {
 		t.Delete = DeleteFull
 	}
 	ok := true
-	switch n := p.op.(type) {
-	case *Scan:
-		// A scan gives what its source declares; consumers adapt it. It is shared, so nothing is decided here.
-		declared := p.trait
-		return declared.Kinds == Inserts || declared.Update == d.Update
-	case *normalize:
-		n.removed = apply && n.removable(p, d)
-		if n.removable(p, d) {
-			t.Delete = DeleteKey
-		}
-	case *Calc:
-		if d.Update == OnlyAfter && n.Cond != nil && t.Kinds&^Inserts != 0 && !filterInsideKey(n.Cond, p.in[0].keys) {
-			return false
-		}
-		ok = p.settleInput(0, d, apply)
-		t.Delete = p.in[0].deleteKind(d, t.Kinds)
-	case *WindowTVF:
-		ok = p.settleInput(0, demand{Update: d.Update}, apply)
-	case *Union:
+	if n, own := p.op.(settler); own {
+		ok = n.settle(p, d, &t, apply)
+	} else {
 		for i := range p.in {
 			ok = ok && p.settleInput(i, demand{Update: d.Update}, apply)
 		}
-	case *Aggregate, *WindowAggregate, *Sort, *materialize:
-		ok = p.settleInput(0, full, apply)
-	case *constraint:
-		ok = p.settleInput(0, demand{Update: d.Update}, apply)
-	case *dropBefore:
-		ok = d.Update == OnlyAfter
 	}
 	if apply && ok {
 		p.trait = t
@@ -95,13 +58,8 @@ func (p *phys) deleteKind(d demand, k Kinds) DeleteKind {
 	if k&Deletes == 0 {
 		return NoDelete
 	}
-	switch n := p.op.(type) {
-	case *normalize:
-		if n.removable(p, d) {
-			return DeleteKey
-		}
-	case *Calc:
-		return p.in[0].deleteKind(d, k)
+	if n, ok := p.op.(deleter); ok {
+		return n.deleteKind(p, d, k)
 	}
 	return DeleteFull
 }
@@ -119,19 +77,6 @@ func (p *phys) settleInput(i int, d demand, apply bool) bool {
 		return true
 	}
 	return c.settle(d, apply)
-}
-
-// removable tells whether the rows of an upsert source can pass to the consumer as they are.
-func (n *normalize) removable(p *phys, d demand) bool {
-	s, ok := p.in[0].op.(*Scan)
-	return ok && d.Update == OnlyAfter && d.KeyDeletes && s.Info.Mode == types.Upsert && !s.Info.readsMetadata(s.Cols)
-}
-
-// filterInsideKey reports that all columns of cond are in one of the keys: an update of a row then passes the filter
-// before and after or neither.
-func filterInsideKey(cond expr.Expr, keys [][]int) bool {
-	cols := expr.ColumnsOf(cond)
-	return expr.IsDeterministic(cond) && slices.ContainsFunc(keys, func(k []int) bool { return subset(cols, k) })
 }
 
 // subset reports a ⊆ b.

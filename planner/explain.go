@@ -68,22 +68,11 @@ func printPhys(sb *strings.Builder, p *phys, indent string, seen map[*phys]int) 
 
 // physLabel is the node by Flink's name of the operator, with what flows out of it.
 func physLabel(p *phys) string {
-	s := strings.TrimSuffix(p.op.label(), ")")
-	switch n := p.op.(type) {
-	case *Scan:
-		s = "TableSource" + s + sourceDetail(n)
-	case *Aggregate:
-		s = "Group" + s
-	case *WindowTVF:
-		s = strings.Replace(s, "WindowTVF", "WindowTableFunction", 1)
-	case *Sort:
-		if len(n.Keys) == 0 {
-			s = strings.Replace(s, "Sort(orderBy=[], ", "Limit(", 1)
-			s = strings.Replace(s, "Sort(orderBy=[]", "FinalTable(", 1)
-		}
-	case *Sink:
-		s += fmt.Sprintf(", delivery=[%s]", n.Target.Delivery.Delivery)
+	s := p.op.label()
+	if n, ok := p.op.(namer); ok {
+		s = n.physicalLabel()
 	}
+	s = strings.TrimSuffix(s, ")")
 	if !strings.HasSuffix(s, "(") {
 		s += ", "
 	}
@@ -92,17 +81,6 @@ func physLabel(p *phys) string {
 		s += ", upsertKeys=[" + strings.ReplaceAll(describeKeys(p), " or ", ", ") + "]"
 	}
 	return s + fmt.Sprintf(", parallelism=[%d])", p.par)
-}
-
-func sourceDetail(n *Scan) string {
-	s := ""
-	if n.Info.Rowtime >= 0 {
-		s += fmt.Sprintf(", watermark=[%s]", n.Info.Watermark)
-		if v, ok := n.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
-			s += fmt.Sprintf(", watermarkEmitStrategy=[%s]", v)
-		}
-	}
-	return s
 }
 
 func exchangeLabel(e exec.Edge, in *phys, par int) string {

@@ -133,38 +133,8 @@ func pushOne(n Node, c expr.Expr) (Node, bool) {
 	if !expr.IsDeterministic(c) {
 		return nil, false
 	}
-	switch n := n.(type) {
-	case *Filter:
-		x, ok := pushOne(n.In, c)
-		if !ok {
-			return &Filter{In: n.In, Cond: expr.And(n.Cond, c)}, true
-		}
-		return &Filter{In: x, Cond: n.Cond}, true
-	case *Project:
-		for _, i := range expr.ColumnsOf(c) {
-			if !expr.IsDeterministic(n.Exprs[i]) {
-				return nil, false
-			}
-		}
-		return &Project{In: addFilter(n.In, substitute(c, n.Exprs)), Exprs: n.Exprs, Names: n.Names}, true
-	case *Union:
-		u := &Union{Out: n.Out}
-		for _, in := range n.Ins {
-			u.Ins = append(u.Ins, addFilter(in, c))
-		}
-		return u, true
-	case *Aggregate:
-		m := make([]int, len(n.Keys))
-		copy(m, n.Keys)
-		if len(n.Keys) == 0 || !below(c, len(n.Keys)) {
-			return nil, false
-		}
-		return n.withInputs([]Node{addFilter(n.In, expr.Remap(c, m))}), true
-	case *WindowTVF:
-		if !below(c, len(n.In.Fields())) {
-			return nil, false
-		}
-		return n.withInputs([]Node{addFilter(n.In, c)}), true
+	if p, ok := n.(filterPusher); ok {
+		return p.pushFilter(c)
 	}
 	return nil, false
 }

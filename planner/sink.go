@@ -246,7 +246,7 @@ func origin(p *phys) *phys {
 				next = in
 			}
 		}
-		if _, agg := p.op.(*Aggregate); next == nil || agg {
+		if _, own := p.op.(modifier); next == nil || own {
 			return p
 		}
 		p = next

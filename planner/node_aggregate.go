@@ -1,0 +1,155 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// Aggregate groups by the columns Keys; the output is the keys, then the aggregates. No keys: one global group.
+// Distinct marks SELECT DISTINCT and UNION.
+type Aggregate struct {
+	In       Node
+	Keys     []int
+	Aggs     []expr.Agg
+	Names    []string // of the aggregates
+	Distinct bool
+}
+
+func (n *Aggregate) Inputs() []Node { return []Node{n.In} }
+
+func (n *Aggregate) withInputs(in []Node) Node { c := *n; c.In = in[0]; return &c }
+
+// Fields implements Node. Grouping loses time attributes, but for window_time beside window_start and window_end.
+func (n *Aggregate) Fields() []Field {
+	out := aggFields(n.In.Fields(), n.Keys, n.Aggs, n.Names)
+	if !n.windowed() {
+		return out
+	}
+	for i, k := range n.Keys {
+		if tvf, c := traceWindow(n.In, k); tvf != nil && c == len(tvf.In.Fields())+2 {
+			out[i].Time = Rowtime
+		}
+	}
+	return out
+}
+
+func (n *Aggregate) label() string {
+	return fmt.Sprintf("Aggregate(groupBy=[%s], select=[%s])", keyNames(n.In.Fields(), n.Keys), aggList(n.Aggs, n.Names))
+}
+
+func aggFields(in []Field, keys []int, aggs []expr.Agg, names []string) []Field {
+	out := make([]Field, 0, len(keys)+len(aggs))
+	for _, k := range keys {
+		out = append(out, Field{Name: in[k].Name, Type: in[k].Type})
+	}
+	for i, a := range aggs {
+		out = append(out, Field{Name: names[i], Type: a.Type})
+	}
+	return out
+}
+
+func aggList(aggs []expr.Agg, names []string) string {
+	s := make([]string, len(aggs))
+	for i, a := range aggs {
+		s[i] = a.Text + " AS " + names[i]
+	}
+	return strings.Join(s, ", ")
+}
+
+func (n *Aggregate) slug() string          { return "aggregate" }
+func (n *Aggregate) stateful() bool        { return true }
+func (n *Aggregate) updates() bool         { return !n.fuses() }
+func (n *Aggregate) physicalLabel() string { return "Group" + n.label() }
+
+func (n *Aggregate) modify(_ *phys, in Kinds) Kinds {
+	if in != Inserts {
+		return AllKinds
+	}
+	return Inserts | Updates
+}
+
+func (n *Aggregate) settle(p *phys, _ demand, _ *Trait, apply bool) bool {
+	return p.settleInput(0, full, apply)
+}
+
+func (n *Aggregate) upsertKeys(*phys) [][]int { return [][]int{upTo(0, len(n.Keys))} }
+
+func (n *Aggregate) distribute(b *builder, p *phys) error {
+	b.keyed(p, n.Keys)
+	p.dist = upTo(0, len(n.Keys))
+	return nil
+}
+
+// pushFilter moves conditions on the group keys below.
+func (n *Aggregate) pushFilter(c expr.Expr) (Node, bool) {
+	m := make([]int, len(n.Keys))
+	copy(m, n.Keys)
+	if len(n.Keys) == 0 || !below(c, len(n.Keys)) {
+		return nil, false
+	}
+	return n.withInputs([]Node{addFilter(n.In, expr.Remap(c, m))}), true
+}
+
+func (n *Aggregate) prune(need []bool) (Node, []int) { return pruneAggregate(n, need) }
+
+func pruneAggregate(n *Aggregate, need []bool) (Node, []int) {
+	in := make([]bool, len(n.In.Fields()))
+	if len(n.Keys) == 0 && !slices.Contains(need, true) {
+		need = slices.Clone(need)
+		need[0] = true // the row of a global aggregation must still come
+	}
+	aggs, m := keepAggs(n.Keys, n.Aggs, need, in)
+	x, im := prune(n.In, in)
+	c := *n
+	c.In, c.Keys = x, remapInts(n.Keys, im)
+	c.Aggs, c.Names = remapAggs(n.Aggs, aggs, im), pick(n.Names, aggs)
+	return &c, m
+}
+
+// keepAggs chooses the needed aggregates and marks what keys and they read; m maps keys and aggregates to their places.
+func keepAggs(keys []int, aggs []expr.Agg, need, in []bool) (kept, m []int) {
+	for i, k := range keys {
+		in[k] = true
+		m = append(m, i)
+	}
+	for i, a := range aggs {
+		if !need[len(keys)+i] {
+			m = append(m, -1)
+			continue
+		}
+		m = append(m, len(keys)+len(kept))
+		kept = append(kept, i)
+		if a.Arg >= 0 {
+			in[a.Arg] = true
+		}
+		if a.Filter >= 0 {
+			in[a.Filter] = true
+		}
+	}
+	return kept, m
+}
+
+func remapAggs(aggs []expr.Agg, keep, m []int) []expr.Agg {
+	var out []expr.Agg
+	for _, i := range keep {
+		a := aggs[i]
+		if a.Arg >= 0 {
+			a.Arg = m[a.Arg]
+		}
+		if a.Filter >= 0 {
+			a.Filter = m[a.Filter]
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (n *Aggregate) lower(l *lowering, x *exec.Node, p *phys) {
+	x.Operator = op.NewGroupAggregate(op.GroupAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, InputMode: p.mode(0),
+		EmitUpdateBefore: p.before(), TTL: l.ttl(), Output: x.Output})
+}

@@ -1,0 +1,253 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Scan reads a table: the columns Cols (positions in the table), computed ones included.
+type Scan struct {
+	Info *tableInfo
+	Cols []int
+	// Pushed is the part of the filters above that the source may apply early, over the table's columns by their
+	// position in the table; nil = none. The filters above stay.
+	Pushed expr.Expr
+}
+
+// Inputs implements Node.
+func (n *Scan) Inputs() []Node { return nil }
+
+func (n *Scan) withInputs([]Node) Node { return n }
+
+// Fields implements Node.
+func (n *Scan) Fields() []Field {
+	out := make([]Field, len(n.Cols))
+	for i, c := range n.Cols {
+		out[i] = n.Info.Fields[c]
+	}
+	return out
+}
+
+func (n *Scan) label() string {
+	s := fmt.Sprintf("Scan(table=[%s], columns=[%s]", n.Info.Table.Name, strings.Join(fieldNames(n.Fields()), ", "))
+	if n.Pushed != nil {
+		s += fmt.Sprintf(", filter=[%s]", n.Pushed)
+	}
+	return s + ")"
+}
+
+func (n *Scan) slug() string   { return "source" }
+func (n *Scan) stateful() bool { return false }
+func (n *Scan) updates() bool  { return n.Info.Mode != types.AppendOnly }
+
+func (n *Scan) physicalLabel() string {
+	return strings.TrimSuffix("TableSource"+n.label(), ")") + sourceDetail(n) + ")"
+}
+
+func sourceDetail(n *Scan) string {
+	s := ""
+	if n.Info.Rowtime >= 0 {
+		s += fmt.Sprintf(", watermark=[%s]", n.Info.Watermark)
+		if v, ok := n.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
+			s += fmt.Sprintf(", watermarkEmitStrategy=[%s]", v)
+		}
+	}
+	return s
+}
+
+// modify keeps what the source declares.
+func (n *Scan) modify(p *phys, _ Kinds) Kinds { return p.trait.Kinds }
+
+// settle: a scan gives what its source declares; consumers adapt it. It is shared, so nothing is decided here.
+func (n *Scan) settle(p *phys, d demand, t *Trait, _ bool) bool {
+	*t = p.trait
+	return p.trait.Kinds == Inserts || p.trait.Update == d.Update
+}
+
+func (n *Scan) upsertKeys(*phys) [][]int { return scanKeys(n) }
+
+func scanKeys(s *Scan) [][]int {
+	pk := s.Info.Table.PrimaryKey
+	if len(pk) == 0 {
+		return nil
+	}
+	key := make([]int, len(pk))
+	for i, name := range pk {
+		key[i] = slices.IndexFunc(s.Cols, func(c int) bool { return s.Info.Fields[c].Name == name })
+		if key[i] < 0 {
+			return nil
+		}
+	}
+	slices.Sort(key)
+	return [][]int{key}
+}
+
+// readsMetadata reports a metadata column among cols.
+func (t *tableInfo) readsMetadata(cols []int) bool {
+	return slices.ContainsFunc(cols, func(c int) bool { return t.Table.Columns[c].Kind == catalog.Metadata })
+}
+
+func (n *Scan) distribute(b *builder, p *phys) error { return b.scanParallelism(p, n) }
+
+func (b *builder) scanParallelism(p *phys, n *Scan) error {
+	p.par = b.conf.Parallelism()
+	t := n.Info.Table
+	v, ok := t.Options.Get("scan.parallelism")
+	if !ok {
+		return nil
+	}
+	k, err := strconv.Atoi(v)
+	if err != nil || k < 1 || k > maxParallelism {
+		return diag.New(diag.Config, optionPos(t, "scan.parallelism", n.Info.Pos), "table %s: option 'scan.parallelism': '%s' is not valid", t.Name, v).
+			WithDetail("a number from 1 to %d is expected", maxParallelism)
+	}
+	p.par = k
+	return nil
+}
+
+func (n *Scan) prune(need []bool) (Node, []int) { return pruneScan(n, need) }
+
+// pruneScan keeps what is needed, the rowtime and what its watermark reads, and the key of an upsert source. A scan
+// always reads something: rows have to be counted.
+func pruneScan(n *Scan, need []bool) (Node, []int) {
+	keep := map[int]bool{}
+	for i, c := range n.Cols {
+		if need[i] {
+			keep[c] = true
+		}
+	}
+	if n.Info.Rowtime >= 0 {
+		keep[n.Info.Rowtime] = true
+		for _, c := range expr.ColumnsOf(n.Info.Watermark) {
+			keep[c] = true
+		}
+	}
+	if n.Info.Mode != types.AppendOnly {
+		for i, f := range n.Info.Fields {
+			if slices.Contains(n.Info.Table.PrimaryKey, f.Name) {
+				keep[i] = true
+			}
+		}
+	}
+	if len(keep) == 0 {
+		keep[cheapest(n)] = true
+	}
+	s, m := *n, make([]int, len(n.Cols))
+	s.Cols = nil
+	for i, c := range n.Cols {
+		m[i] = -1
+		if keep[c] {
+			m[i] = len(s.Cols)
+			s.Cols = append(s.Cols, c)
+		}
+	}
+	return &s, m
+}
+
+// cheapest is the first column of fixed width, else the first.
+func cheapest(n *Scan) int {
+	for _, c := range n.Cols {
+		if n.Info.Computed[c] == nil && n.Info.Fields[c].Type.Phys() != types.PhysStr {
+			return c
+		}
+	}
+	return n.Cols[0]
+}
+
+func (n *Scan) lower(l *lowering, x *exec.Node, _ *phys) { x.Source = l.source(n) }
+
+// source is the scan: the connector reads the physical and metadata columns that the output needs, computed columns are
+// made from them.
+func (l *lowering) source(s *Scan) *exec.SourceNode {
+	info := s.Info
+	var read []int
+	add := func(cols ...int) {
+		for _, c := range cols {
+			if !slices.Contains(read, c) {
+				read = append(read, c)
+			}
+		}
+	}
+	computed := false
+	for _, c := range s.Cols {
+		if info.Computed[c] == nil {
+			add(c)
+			continue
+		}
+		computed = true
+		add(expr.ColumnsOf(info.Computed[c])...)
+	}
+	if len(read) == 0 {
+		read = []int{firstStored(info.Table)}
+	}
+	slices.Sort(read)
+	n := &exec.SourceNode{Connector: info.Connector, Spec: connectors.SourceSpec{Table: info.Table, Columns: read,
+		Schema: selectColumns(info.Table.Schema(), read), Session: l.b.session, Embedded: l.o.Embedded}}
+	stored := make([]expr.Expr, len(info.Fields)) // a column of the table, over what the connector reads
+	for i, c := range read {
+		stored[c] = &expr.Column{Index: i, Name: info.Fields[c].Name, T: info.Fields[c].Type}
+		if t, other := info.Supplied[c]; other {
+			computed = true
+			n.Spec.Schema.Columns[i].Type = t
+			stored[c], _ = expr.NewCast(&expr.Column{Index: i, Name: info.Fields[c].Name, T: t}, info.Fields[c].Type, false) // suppliedTypes checked it
+		}
+	}
+	if computed || !slices.Equal(read, s.Cols) {
+		for _, c := range s.Cols {
+			e := stored[c]
+			if info.Computed[c] != nil {
+				e = substitute(info.Computed[c], stored)
+			}
+			n.Rows = append(n.Rows, e)
+		}
+	}
+	if s.Pushed != nil && !slices.ContainsFunc(expr.ColumnsOf(s.Pushed), func(c int) bool { return !slices.Contains(read, c) }) {
+		n.Spec.Filter = substitute(s.Pushed, stored)
+	}
+	if info.Rowtime >= 0 {
+		n.Watermark = l.watermark(s)
+	}
+	return n
+}
+
+// firstStored is a column to count rows by when only constants are computed.
+func firstStored(t *catalog.Table) int {
+	for i, c := range t.Columns {
+		if c.Kind == catalog.Physical {
+			return i
+		}
+	}
+	return 0
+}
+
+// watermark is the watermark over the scan's output, with the options of the table over those of the session.
+func (l *lowering) watermark(s *Scan) *exec.WatermarkSpec {
+	at := make([]int, len(s.Info.Fields))
+	for i, c := range s.Cols {
+		at[c] = i
+	}
+	w := &exec.WatermarkSpec{
+		Expr: expr.Remap(s.Info.Watermark, at), Column: at[s.Info.Rowtime],
+		Interval:  l.b.conf.Duration(keyAutoWatermark).Milliseconds(),
+		IdleAfter: l.b.conf.Duration(keyIdleTimeout).Milliseconds(),
+	}
+	w.OnEvent = w.Interval == 0
+	if v, ok := s.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
+		w.OnEvent = strings.EqualFold(v, "on-event")
+	}
+	if v, ok := s.Info.Table.Options.Get("scan.watermark.idle-timeout"); ok {
+		if d, err := connectors.ParseDuration(v); err == nil {
+			w.IdleAfter = d.Milliseconds()
+		}
+	}
+	return w
+}
