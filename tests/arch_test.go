@@ -194,8 +194,8 @@ func checkPaths(root, rel string) ([]string, error) {
 			if !exists(root, first) && !slices.Contains([]string{".go", ".md", ".slt"}, path.Ext(word)) {
 				continue // a MIME type, an import path, a file of the user's
 			}
-			if first == "" || strings.Contains(first, ".") && first[0] != '.' {
-				continue // an absolute path, or a module path such as github.com/…
+			if first == "" || first == "bin" || strings.Contains(first, ".") && first[0] != '.' {
+				continue // an absolute path, what make builds, or a module path such as github.com/…
 			}
 			if !exists(root, word) && !exists(root, path.Join(here, word)) {
 				wrong = append(wrong, fmt.Sprintf("%s names %s, which does not exist", rel, word))
