@@ -50,6 +50,7 @@ func (at *attempt) build(ctx context.Context, cp *checkpoint.Checkpoint, lineage
 	for _, t := range at.tasks {
 		t.head.each(func(m *member) {
 			t.all = append(t.all, m)
+			m.task = t
 			if m.sink != nil {
 				t.sinks = append(t.sinks, m)
 			}
@@ -81,6 +82,7 @@ func (at *attempt) newMember(n *Node, k int, cp *checkpoint.Checkpoint) *member 
 		}
 		m.op = m.sink
 	}
+	m.delay, _ = m.op.(WatermarkDelayer)
 	return m
 }
 

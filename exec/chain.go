@@ -19,7 +19,9 @@ type member struct {
 	node    *Node
 	id      checkpoint.SubtaskID
 	op      Operator // nil for sources
+	task    *task    // that runs it
 	timer   ProcessingTimer
+	delay   WatermarkDelayer
 	sink    *sinkOperator       // op, when it is a sink
 	state   *checkpoint.Backend // opened with the first table; nil without keyed state
 	out     output
@@ -123,6 +125,11 @@ func (m *member) watermark(w Watermark) error {
 	if m.op != nil {
 		if err := m.op.OnWatermark(w, &m.out); err != nil {
 			return m.wrap(err)
+		}
+	}
+	if m.delay != nil {
+		if w = m.delay.OutputWatermark(w); w == NoWatermark {
+			return nil
 		}
 	}
 	for _, c := range m.out.chained {
@@ -260,6 +267,16 @@ func (s *subtask) Now() int64               { return s.at.nowMs() }
 func (s *subtask) Log() *slog.Logger        { return s.log }
 
 func (s *subtask) Counter(name string) *Counter { return s.counters.counter(s.m.id, name) }
+
+// context ends with the attempt.
+func (s *subtask) context() context.Context { return s.at.ctx }
+
+// wake puts the command into the task's mailbox.
+func (s *subtask) wake() {
+	if s.m.task != nil {
+		s.m.task.box.put(command{kind: cmdWake, wake: s.m})
+	}
+}
 
 func (s *subtask) OwnsKeyGroup(g int) bool {
 	return checkpoint.SubtaskOf(g, s.m.node.Parallelism) == s.m.id.Index

@@ -14,6 +14,7 @@ const (
 	cmdCommitted                    // checkpoint id is durable and committed
 	cmdAddSplit                     // sources: read one more split
 	cmdExit                         // the job is done: end
+	cmdWake                         // an operator's work outside the task goroutine is done
 )
 
 // command is sent from the job to a task. It never blocks the job: a task stuck in a sink must not stop the others.
@@ -24,9 +25,11 @@ type command struct {
 	drain   bool // cmdInject: end event time first
 	id      checkpoint.ID
 	split   checkpoint.Position
+	wake    *member // cmdWake
 }
 
-// mailbox is a task's queue of commands. It is bounded by what the job may have under way: a few per checkpoint.
+// mailbox is a task's queue of commands. It is bounded by what the job may have under way: a few per checkpoint,
+// and one wake-up per operator that asks for them.
 type mailbox struct {
 	mu     sync.Mutex
 	list   []command

@@ -201,6 +201,12 @@ func (t *task) commands() error {
 			}
 		case cmdExit:
 			t.exited = true
+		case cmdWake:
+			if w, ok := c.wake.op.(Waker); ok {
+				if err := w.OnWake(&c.wake.out); err != nil {
+					return c.wake.wrap(err)
+				}
+			}
 		default:
 			if t.source != nil {
 				if err := t.source.command(c); err != nil {
