@@ -98,7 +98,8 @@ type (
 		Op string
 		X  Expr
 	}
-	// Binary is an infix operator: OR AND = <> < > <= >= + - * / % || and the two words IS [NOT] DISTINCT FROM.
+	// Binary is an infix operator: OR AND = <> < > <= >= + - * / % ||, the words IS [NOT] DISTINCT FROM, and OVERLAPS
+	// between two rows of two elements.
 	Binary struct {
 		Place
 		Op    string

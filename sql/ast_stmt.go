@@ -238,6 +238,7 @@ const (
 	ShowCreateView
 	ShowFunctions
 	ShowUserFunctions
+	ShowBuiltinFunctions
 	ShowJobs
 	ShowCatalogs
 	ShowDatabases
@@ -250,7 +251,7 @@ const (
 	ShowJars
 )
 
-var showNames = [...]string{"TABLES", "VIEWS", "CREATE TABLE", "CREATE VIEW", "FUNCTIONS", "USER FUNCTIONS", "JOBS",
+var showNames = [...]string{"TABLES", "VIEWS", "CREATE TABLE", "CREATE VIEW", "FUNCTIONS", "USER FUNCTIONS", "BUILTIN FUNCTIONS", "JOBS",
 	"CATALOGS", "DATABASES", "COLUMNS", "CURRENT CATALOG", "CURRENT DATABASE", "PARTITIONS", "MODULES", "FULL MODULES",
 	"JARS"}
 
@@ -269,11 +270,12 @@ type (
 		ILike   bool
 		NotLike bool
 	}
-	// Describe is DESCRIBE|DESC [EXTENDED] path, or DESCRIBE JOB 'id'.
+	// Describe is DESCRIBE|DESC [EXTENDED] path, DESCRIBE FUNCTION [EXTENDED] path, or DESCRIBE JOB 'id'.
 	Describe struct {
 		Place
 		Path     Path
 		Extended bool
+		Function bool // Path is a function's name
 		Job      string
 	}
 	// Use is USE [catalog.]database, or USE CATALOG catalog.

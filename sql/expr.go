@@ -123,6 +123,12 @@ func (p *parser) predicates() {
 				p.i++
 			}
 			p.predicate(t.pos, not)
+		case t.is("OVERLAPS"):
+			if seen != "" {
+				p.failHint(t.pos, "put the first predicate in parentheses", "OVERLAPS directly after %s", seen)
+			}
+			seen = t.up
+			p.overlaps()
 		case t.is("IS") && !p.peek(1).is("DISTINCT") && !(p.peek(1).is("NOT") && p.peek(2).is("DISTINCT")):
 			p.i++
 			p.isPredicate(t.pos)
@@ -181,6 +187,22 @@ func (p *parser) predicate(pos diag.Pos, not bool) {
 	default:
 		p.quantified(t)
 	}
+}
+
+// overlaps parses OVERLAPS and the period behind it. Both operands have to be rows of two values.
+func (p *parser) overlaps() {
+	t := p.cur()
+	p.i++
+	n := p.sk.predicate(t.pos, false)
+	p.walk(true)
+	p.sk.closePredicate(n, func(a []Expr) Expr {
+		for _, x := range a {
+			if r, ok := x.(*RowExpr); !ok || len(r.Elems) != 2 {
+				p.failHint(x.Position(), "write (start, end) OVERLAPS (start, end); an end may be an INTERVAL", "OVERLAPS compares two periods")
+			}
+		}
+		return &Binary{Place: Place{a[0].Position()}, Op: "OVERLAPS", OpPos: t.pos, L: a[0], R: a[1]}
+	})
 }
 
 func (p *parser) inPredicate(pos diag.Pos, not bool) {

@@ -84,7 +84,7 @@ const (
 
 var binaryLevels = map[string]int{"OR": levelOr, "AND": levelAnd, "=": levelCompare, "<>": levelCompare, "<": levelCompare,
 	">": levelCompare, "<=": levelCompare, ">=": levelCompare, "IS DISTINCT FROM": levelCompare,
-	"IS NOT DISTINCT FROM": levelCompare, "+": levelAdd, "-": levelAdd, "*": levelMul, "/": levelMul, "%": levelMul, "||": levelMul}
+	"IS NOT DISTINCT FROM": levelCompare, "OVERLAPS": levelPred, "+": levelAdd, "-": levelAdd, "*": levelMul, "/": levelMul, "%": levelMul, "||": levelMul}
 
 func levelOf(e Expr) int {
 	switch x := e.(type) {

@@ -303,6 +303,7 @@ func (f *formatter) command(s Stmt) {
 			f.w("JOB ", QuoteString(x.Job))
 			return
 		}
+		f.word(x.Function, "FUNCTION")
 		f.word(x.Extended, "EXTENDED")
 		f.w(x.Path.String())
 	case *Use:

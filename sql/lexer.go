@@ -263,12 +263,18 @@ func (l *lexer) scanNumber(t *token, rest string) {
 		}
 	}
 	if r, _ := utf8.DecodeRuneInString(rest[i:]); i < len(rest) && isLetter(r) {
+		number := i
 		for i < len(rest) {
 			r, w := utf8.DecodeRuneInString(rest[i:])
 			if !isLetter(r) && !isDigit(rest[i]) {
 				break
 			}
 			i += w
+		}
+		if reserved[strings.ToUpper(rest[number:i])] { // as in 1THEN or 2else: Flink ends the number here
+			t.text = rest[:number]
+			l.off += number
+			return
 		}
 		l.bad(t, i, "an identifier that starts with a digit must be quoted: `"+rest[:i]+"`", "invalid number %s", rest[:i])
 		return

@@ -151,7 +151,6 @@ var foreignWords = map[string]string{
 	"MEMBER":   "write ARRAY_CONTAINS(b, a)",
 	"MINUS":    "write EXCEPT",
 	"EMIT":     "window results are emitted by the watermark; write an early-fire setting instead of EMIT",
-	"OVERLAPS": "write a.start < b.end AND b.start < a.end",
 }
 
 func (p *parser) hintFor(t *token) string {

@@ -242,6 +242,7 @@ var showKinds = []struct {
 	{"CURRENT CATALOG", ShowCurrentCatalog, false, false, false, false},
 	{"CURRENT DATABASE", ShowCurrentDatabase, false, false, false, false},
 	{"USER FUNCTIONS", ShowUserFunctions, false, true, true, true},
+	{"BUILTIN FUNCTIONS", ShowBuiltinFunctions, false, false, true, true},
 	{"FULL MODULES", ShowFullModules, false, false, false, false},
 	{"TABLES", ShowTables, false, true, true, false},
 	{"VIEWS", ShowViews, false, true, true, false},
@@ -319,12 +320,27 @@ func (p *parser) describeStmt() *Describe {
 		p.i++
 		d.Job = p.str("a job id")
 		return d
-	case p.peek(1).name() && (t.is("CATALOG") || t.is("DATABASE") || t.is("FUNCTION") || t.is("MODEL")):
-		p.refuse(t.pos, "DESCRIBE "+t.up, "DESCRIBE takes a table or view, SHOW FUNCTIONS lists functions")
+	case p.peek(1).name() && t.is("FUNCTION"):
+		p.i++
+		d.Function = true
+		d.Extended = p.cur().is("EXTENDED") && p.peek(1).name() && p.accept("EXTENDED")
+		d.Path = p.functionPath()
+		return d
+	case p.peek(1).name() && (t.is("CATALOG") || t.is("DATABASE") || t.is("MODEL")):
+		p.refuse(t.pos, "DESCRIBE "+t.up, "DESCRIBE takes a table, a view, FUNCTION name or JOB 'id'")
 	}
 	d.Extended = p.accept("EXTENDED")
 	d.Path = p.tablePath("a table name")
 	return d
+}
+
+// functionPath reads the name of a function, which may be a reserved word such as ABS or LEFT.
+func (p *parser) functionPath() Path {
+	if t := p.cur(); t.kind == tokIdent && reserved[t.up] && !p.peek(1).op(".") {
+		p.i++
+		return Path{Name{t.text, t.pos}}
+	}
+	return p.path("a function name")
 }
 
 func (p *parser) use() *Use {

@@ -18,6 +18,18 @@ const (
 	AggMin
 	AggMax
 	AggAvg
+	AggFirst
+	AggLast
+	AggList // LISTAGG
+	AggCollect
+	AggArray
+	AggStddevPop
+	AggStddevSamp
+	AggVarPop
+	AggVarSamp
+	AggJSONObject // over a ROW of the member's name and its value as JSON
+	AggJSONArray  // over values as JSON
+	AggSingle     // the value of a scalar subquery: a second row fails the job
 )
 
 // Agg is a bound aggregate call over the input of an aggregation. Argument and filter are columns of that input: the
@@ -30,13 +42,40 @@ type Agg struct {
 	Filter   int // BOOLEAN input column of FILTER (WHERE …), -1 = none
 	Type     types.Type
 	Text     string // as SQL, for EXPLAIN
+	// Separator stands between the values of LISTAGG.
+	Separator string
+	// KeepNulls: NULL is a value like others, for ARRAY_AGG and the JSON aggregates with NULL ON NULL. SINGLE_VALUE
+	// always counts NULL, the other functions skip it.
+	KeepNulls bool
 }
 
-var aggNames = map[string]AggKind{"COUNT": AggCount, "SUM": AggSum, "MIN": AggMin, "MAX": AggMax, "AVG": AggAvg}
+// TakesNull reports that a NULL argument is an input of the aggregate.
+func (a *Agg) TakesNull() bool {
+	return a.KeepNulls || a.Kind == AggSingle || a.Kind == AggJSONObject
+}
+
+// Same reports that a and b compute the same over the same input.
+func (a *Agg) Same(b *Agg) bool {
+	return a.Kind == b.Kind && a.Arg == b.Arg && a.Filter == b.Filter && a.Distinct == b.Distinct &&
+		a.Separator == b.Separator && a.KeepNulls == b.KeepNulls
+}
+
+// aggNames are the functions by their names in SQL. SINGLE_VALUE has none: only the planner uses it.
+var aggNames = map[string]AggKind{
+	"COUNT": AggCount, "SUM": AggSum, "MIN": AggMin, "MAX": AggMax, "AVG": AggAvg,
+}
+
+var newAggNames = map[string]AggKind{
+	"FIRST_VALUE": AggFirst, "LAST_VALUE": AggLast, "LISTAGG": AggList, "COLLECT": AggCollect, "ARRAY_AGG": AggArray,
+	"STDDEV_POP": AggStddevPop, "STDDEV_SAMP": AggStddevSamp, "STDDEV": AggStddevSamp,
+	"VAR_POP": AggVarPop, "VAR_SAMP": AggVarSamp, "VARIANCE": AggVarSamp,
+	"JSON_OBJECTAGG": AggJSONObject, "JSON_ARRAYAGG": AggJSONArray,
+}
 
 // String is the function's name.
 func (k AggKind) String() string {
-	return [...]string{"COUNT", "COUNT", "SUM", "MIN", "MAX", "AVG"}[k]
+	return [...]string{"COUNT", "COUNT", "SUM", "MIN", "MAX", "AVG", "FIRST_VALUE", "LAST_VALUE", "LISTAGG", "COLLECT",
+		"ARRAY_AGG", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "SINGLE_VALUE"}[k]
 }
 
 // LookupAgg finds an aggregate function by name in any case. COUNT is AggCount; COUNT(*) is the caller's to tell apart.
@@ -46,9 +85,9 @@ func LookupAgg(name string) (AggKind, bool) {
 }
 
 // flinkAggs are the aggregate and window functions of Flink that streamsql refuses by name.
-var flinkAggs = strings.Fields(`STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE COLLECT FIRST_VALUE LAST_VALUE LISTAGG
-ARRAY_AGG RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_DIST PERCENT_RANK PERCENTILE APPROX_COUNT_DISTINCT SINGLE_VALUE
-JSON_OBJECTAGG JSON_ARRAYAGG BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG`)
+var flinkAggs = strings.Fields(`RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_DIST PERCENT_RANK PERCENTILE APPROX_COUNT_DISTINCT
+STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE COLLECT FIRST_VALUE LAST_VALUE LISTAGG
+ARRAY_AGG JSON_OBJECTAGG JSON_ARRAYAGG SINGLE_VALUE BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG`)
 
 // IsFlinkAgg reports an aggregate or window function of Flink, supported or not.
 func IsFlinkAgg(name string) bool {
@@ -62,8 +101,11 @@ func IsFlinkAgg(name string) bool {
 	return ok
 }
 
+// jsonAggType is VARCHAR(2000) NOT NULL, as Flink declares the JSON aggregates. Nothing cuts values to that length.
+var jsonAggType = types.Lengthed(types.Varchar, 2000).NotNull()
+
 // AggType is the result type of kind over an argument of type arg (ignored for COUNT). The result is nullable except for
-// COUNT: an aggregation over no rows, or only NULLs, gives NULL.
+// COUNT, COLLECT and the JSON aggregates: the others give NULL over no rows, or only NULLs.
 func AggType(kind AggKind, arg types.Type) (types.Type, error) {
 	switch kind {
 	case AggCountStar, AggCount:
@@ -73,6 +115,19 @@ func AggType(kind AggKind, arg types.Type) (types.Type, error) {
 			return arg, aggRefused(kind, arg, "it takes numbers, strings, BOOLEAN, DATE, TIME, TIMESTAMP and intervals")
 		}
 		return arg.WithNull(true), nil
+	case AggFirst, AggLast, AggSingle:
+		return arg.WithNull(true), nil
+	case AggList:
+		if !arg.IsString() {
+			return arg, aggRefused(kind, arg, "it takes strings")
+		}
+		return types.StringType, nil
+	case AggCollect:
+		return types.MultisetOf(arg).NotNull(), nil
+	case AggArray:
+		return types.ArrayOf(arg), nil
+	case AggJSONObject, AggJSONArray:
+		return jsonAggType, nil
 	}
 	if !arg.IsNumeric() {
 		return arg, aggRefused(kind, arg, "it takes numbers")
@@ -80,7 +135,7 @@ func AggType(kind AggKind, arg types.Type) (types.Type, error) {
 	t := arg.WithNull(true)
 	if arg.Kind == types.Decimal {
 		t.Precision = types.MaxDecimalPrecision
-		if kind == AggAvg {
+		if kind != AggSum { // the variances have the types of AVG
 			t.Scale = max(6, arg.Scale)
 		}
 	}

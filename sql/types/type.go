@@ -292,10 +292,11 @@ func (t Type) base() string {
 
 func (t Type) intervalName() string {
 	from, to, ranged := strings.Cut(t.Unit, " TO ")
-	lead := from
-	if from != "SECOND" {
+	lead := from // only the leading YEAR and DAY show their digits
+	switch from {
+	case "YEAR", "DAY":
 		lead = fmt.Sprintf("%s(%d)", from, t.Precision)
-	} else {
+	case "SECOND":
 		lead = fmt.Sprintf("SECOND(%d)", t.Scale)
 	}
 	if !ranged {
