@@ -1,6 +1,10 @@
 package batch
 
-import "github.com/streamsql/streamsql/sql/types"
+import (
+	"slices"
+
+	"github.com/streamsql/streamsql/sql/types"
+)
 
 // Builder collects rows column by column and hands them out as a Batch. Decoders append to Cols directly:
 // for each row every column gets exactly one append (a value, or AppendNull), then RowDone or RowKindDone.
@@ -172,6 +176,41 @@ func (c *ColBuilder) AppendFrom(v *Vec, r int) {
 	case types.PhysI128:
 		c.AppendI128(v.I128[r])
 	}
+}
+
+// AppendRows appends physical rows of v, a column of the same type, in the order given; -1 appends NULL.
+func (c *ColBuilder) AppendRows(v *Vec, rows []int32) {
+	if v.Const || v.Valid != nil || c.valid != nil || slices.Contains(rows, -1) {
+		for _, r := range rows {
+			if r < 0 {
+				c.AppendNull()
+			} else {
+				c.AppendFrom(v, int(r))
+			}
+		}
+		return
+	}
+	switch c.Type.Phys() {
+	case types.PhysI64:
+		c.I64 = gather(c.I64, v.I64, rows)
+	case types.PhysF64:
+		c.F64 = gather(c.F64, v.F64, rows)
+	case types.PhysBool:
+		c.Bool = gather(c.Bool, v.Bool, rows)
+	case types.PhysStr:
+		c.Str = gather(c.Str, v.Str, rows)
+	case types.PhysI128:
+		c.I128 = gather(c.I128, v.I128, rows)
+	}
+	c.n += len(rows)
+}
+
+func gather[T any](dst, src []T, rows []int32) []T {
+	dst = slices.Grow(dst, len(rows))
+	for _, r := range rows {
+		dst = append(dst, src[r])
+	}
+	return dst
 }
 
 // Pop drops the last value appended. A decoder uses it when a message names a column twice and the last one counts.
