@@ -53,6 +53,8 @@ type Table interface {
 	Set(r Ref, value []byte)
 	// Delete removes the row. r must not be used afterwards.
 	Delete(r Ref)
+	// Find is a Probe for one more key in the same batch: the Refs and values that are out stay valid.
+	Find(hash uint64, key []byte) (Ref, error)
 	// Get is a single-key Probe and Value; ok is false when the key is absent. The value is a copy.
 	Get(key []byte) (value []byte, ok bool, err error)
 	// Put sets a single key.
@@ -62,6 +64,9 @@ type Table interface {
 	// Scan calls f for every row whose key starts with prefix, in ascending key order, until f returns false. It sees
 	// memory and disk. f must not change the table.
 	Scan(prefix []byte, f func(key, value []byte) bool) error
+	// Visit calls f for every row in no order until f returns false, with no more memory than a row takes. key and value
+	// are valid for the call. f must not change the table.
+	Visit(f func(key, value []byte) bool) error
 	// Len is the number of rows, in memory and on disk.
 	Len() int64
 }

@@ -331,6 +331,16 @@ func (t *table) lookup(hash uint64, key []byte) (uint32, bool, error) {
 	return loc, ok && t.visible(loc), nil
 }
 
+// Find is a lookup during a batch.
+func (t *table) Find(hash uint64, key []byte) (Ref, error) {
+	loc, ok, err := t.lookup(hash, key)
+	if err != nil || !ok {
+		return NoRow, err
+	}
+	t.refsOut = true
+	return Ref(loc), nil
+}
+
 // Get is a copy of the value of key.
 func (t *table) Get(key []byte) ([]byte, bool, error) {
 	loc, ok, err := t.lookup(HashKey(key), key)

@@ -393,42 +393,73 @@ func (t *table) Scan(prefix []byte, f func(key, value []byte) bool) error {
 			hits = append(hits, hit{t.rowKey(loc), t.rowValue(loc)})
 		}
 	}
-	if t.absent > 0 {
-		it, err := t.b.iter(t.id)
-		if err != nil {
-			return t.readError(err)
+	err := t.visitDisk(func(key, value []byte) bool {
+		if bytes.HasPrefix(key, prefix) {
+			hits = append(hits, hit{bytes.Clone(key), bytes.Clone(value)})
 		}
-		defer it.Close()
-		for ok := it.First(); ok; ok = it.Next() {
-			hash, key := splitDiskKey(it.Key())
-			if !bytes.HasPrefix(key, prefix) {
-				continue
-			}
-			if _, resident := t.find(hash, key); resident {
-				continue
-			}
-			raw, err := it.ValueAndErr()
-			if err != nil {
-				return t.readError(err)
-			}
-			stamp, v, err := t.decodeDisk(raw)
-			if err != nil {
-				return err
-			}
-			if t.ttl && stamp+t.o.TTL <= t.now {
-				continue
-			}
-			hits = append(hits, hit{bytes.Clone(key), bytes.Clone(v)})
-		}
-		if err := it.Error(); err != nil {
-			return t.readError(err)
-		}
+		return true
+	})
+	if err != nil {
+		return err
 	}
 	slices.SortFunc(hits, func(x, y hit) int { return bytes.Compare(x.key, y.key) })
 	for _, h := range hits {
 		if !f(h.key, h.value) {
 			break
 		}
+	}
+	return nil
+}
+
+// Visit visits memory, then disk.
+func (t *table) Visit(f func(key, value []byte) bool) error {
+	if t.err != nil {
+		return t.err
+	}
+	t.now = t.b.now()
+	for _, s := range t.x.slots {
+		if s == 0 {
+			continue
+		}
+		if loc := uint32(s) - 1; t.visible(loc) && !f(t.rowKey(loc), t.rowValue(loc)) {
+			return nil
+		}
+	}
+	return t.visitDisk(f)
+}
+
+// visitDisk calls f for the rows that are on disk only, by hash, until it returns false.
+func (t *table) visitDisk(f func(key, value []byte) bool) error {
+	if t.absent == 0 {
+		return nil
+	}
+	it, err := t.b.iter(t.id)
+	if err != nil {
+		return t.readError(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		hash, key := splitDiskKey(it.Key())
+		if _, resident := t.find(hash, key); resident {
+			continue
+		}
+		raw, err := it.ValueAndErr()
+		if err != nil {
+			return t.readError(err)
+		}
+		stamp, v, err := t.decodeDisk(raw)
+		if err != nil {
+			return err
+		}
+		if t.ttl && stamp+t.o.TTL <= t.now {
+			continue
+		}
+		if !f(key, v) {
+			return nil
+		}
+	}
+	if err := it.Error(); err != nil {
+		return t.readError(err)
 	}
 	return nil
 }

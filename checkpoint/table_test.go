@@ -186,7 +186,16 @@ func (f *tableFuzz) batch() {
 
 func (f *tableFuzz) single() {
 	k := f.key()
-	switch f.r.IntN(4) {
+	switch f.r.IntN(5) {
+	case 4:
+		r, err := f.tb.Find(HashKey(k), k)
+		want, ok := f.get(string(k))
+		if err != nil || (r != NoRow) != ok {
+			f.t.Fatalf("find %q = %v %v, want a row: %v", k, r, err, ok)
+		}
+		if ok && string(f.tb.Value(r)) != want.value {
+			f.t.Fatalf("find %q = %x, want %x", k, f.tb.Value(r), want.value)
+		}
 	case 0:
 		v := f.value()
 		if err := f.tb.Put(k, v); err != nil {
@@ -232,6 +241,20 @@ func (f *tableFuzz) scan() {
 	}
 	if !slices.Equal(got, want) {
 		f.t.Fatalf("scan %q: %d rows, want %d", prefix, len(got), len(want))
+	}
+	got = got[:0]
+	if err := f.tb.Visit(func(k, v []byte) bool {
+		if strings.HasPrefix(string(k), prefix) {
+			got = append(got, string(k)+"="+string(v))
+		}
+		return true
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		f.t.Fatalf("visit %q: %d rows, want %d", prefix, len(got), len(want))
 	}
 	if n := f.tb.Len(); f.ttl == 0 && n != int64(len(f.m)) {
 		f.t.Fatalf("len %d, want %d", n, len(f.m))

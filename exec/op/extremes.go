@@ -132,13 +132,7 @@ func orderedBytes(dst []byte, v *batch.Vec, i int) []byte {
 	case types.PhysI64:
 		return binary.BigEndian.AppendUint64(dst, uint64(v.I64[i])^1<<63)
 	case types.PhysF64:
-		u := math.Float64bits(v.F64[i])
-		if u>>63 != 0 {
-			u = ^u
-		} else {
-			u |= 1 << 63
-		}
-		return binary.BigEndian.AppendUint64(dst, u)
+		return orderedFloat(dst, v.F64[i])
 	case types.PhysBool:
 		return append(dst, byte(boolWord(v.Bool[i])))
 	case types.PhysI128:
@@ -146,6 +140,16 @@ func orderedBytes(dst []byte, v *batch.Vec, i int) []byte {
 		return binary.BigEndian.AppendUint64(dst, v.I128[i].Lo)
 	}
 	return append(dst, v.Str[i]...)
+}
+
+func orderedFloat(dst []byte, x float64) []byte {
+	u := math.Float64bits(x)
+	if u>>63 != 0 {
+		u = ^u
+	} else {
+		u |= 1 << 63
+	}
+	return binary.BigEndian.AppendUint64(dst, u)
 }
 
 // fromOrdered is the inverse of orderedBytes for the fixed-size classes: the words of an extreme.
