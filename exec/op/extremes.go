@@ -2,9 +2,8 @@ package op
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
-	"sort"
-	"strings"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -13,117 +12,89 @@ import (
 )
 
 // extremeSet keeps, for a MIN or MAX over a retracting input, every value of a group with its count, so that the next
-// extreme is known when the current one leaves. Its table has a row per group: entries sorted ascending, each
-// uvarint length, order-preserving bytes, varint count. Counts may be negative while a retraction precedes its
-// insertion, as in Flink; such values are never the extreme. An update costs O(distinct values of the group).
+// extreme is known when the current one leaves. Counts may be negative while a retraction precedes its insertion, as in
+// Flink; such values are never the extreme.
 type extremeSet struct {
-	table checkpoint.Table
-	key   checkpoint.Keys
-	refs  [1]checkpoint.Ref
-	vals  []string
-	ns    []int64
-	buf   []byte
+	values     *multimap // group → order-preserving bytes of the value → count, eight bytes
+	key        checkpoint.Keys
+	sub, count []byte
 }
 
-const extremesFormat = "extremes/1"
+const extremesFormat = "extremes/2"
 
 func openExtremes(s exec.Subtask, name string, ttl int64) (*extremeSet, error) {
-	t, err := s.Table(checkpoint.TableOptions{Name: name, Format: extremesFormat, TTL: ttl})
-	if err != nil {
-		return nil, err
-	}
-	return &extremeSet{table: t}, nil
+	m, err := openMultimap(s, name, extremesFormat, ttl)
+	return &extremeSet{values: m, count: make([]byte, 8)}, err
 }
 
 // update changes the count of value by sign in the group with the given key and hash, and returns the smallest and the
 // largest value present.
 func (e *extremeSet) update(key []byte, hash uint64, value string, sign int64) (min, max string, some bool, err error) {
-	if err := e.find(key, hash); err != nil {
+	b, err := e.find(key, hash)
+	if err != nil {
 		return "", "", false, err
 	}
-	var blob []byte
-	if e.refs[0] != checkpoint.NoRow {
-		blob = e.table.Value(e.refs[0])
+	e.sub = append(e.sub[:0], value...)
+	old, ok, err := b.get(e.sub)
+	if err != nil {
+		return "", "", false, err
 	}
-	e.decode(blob)
-	i := sort.SearchStrings(e.vals, value)
-	if i < len(e.vals) && e.vals[i] == value {
-		e.ns[i] += sign
-		if e.ns[i] == 0 {
-			e.vals = append(e.vals[:i], e.vals[i+1:]...)
-			e.ns = append(e.ns[:i], e.ns[i+1:]...)
-		}
+	n := sign
+	if ok {
+		n += word(old, 0)
+	}
+	if n == 0 {
+		_, err = b.remove(e.sub)
 	} else {
-		e.vals = append(e.vals, "")
-		copy(e.vals[i+1:], e.vals[i:])
-		e.vals[i] = value
-		e.ns = append(e.ns, 0)
-		copy(e.ns[i+1:], e.ns[i:])
-		e.ns[i] = sign
+		setWord(e.count, 0, n)
+		err = b.put(e.sub, e.count)
 	}
-	if len(e.vals) == 0 {
-		e.table.Delete(e.refs[0])
-		return "", "", false, nil
+	if err == nil {
+		min, max, some, err = e.ends(b)
 	}
-	if e.refs[0] == checkpoint.NoRow {
-		if e.refs[0], _, err = e.table.Insert(&e.key, 0, 0); err != nil {
-			return "", "", false, err
+	return min, max, some, errors.Join(err, e.values.done())
+}
+
+func (e *extremeSet) ends(b bucket) (min, max string, some bool, err error) {
+	err = b.ascend(nil, func(sub, n []byte) bool {
+		if word(n, 0) > 0 {
+			min, some = string(sub), true
 		}
+		return !some
+	})
+	if err != nil || !some {
+		return "", "", false, err
 	}
-	e.table.Set(e.refs[0], e.encode())
-	for i, n := range e.ns {
-		if n > 0 {
-			if !some {
-				min = e.vals[i]
-			}
-			max, some = e.vals[i], true
+	err = b.descend(nil, func(sub, n []byte) bool {
+		if word(n, 0) > 0 {
+			max = string(sub)
+			return false
 		}
-	}
-	return strings.Clone(min), strings.Clone(max), some, nil
+		return true
+	})
+	return min, max, some, err
 }
 
 // find probes for one group. The hash is the group's: it is not that of the key bytes in windows.
-func (e *extremeSet) find(key []byte, hash uint64) error {
+func (e *extremeSet) find(key []byte, hash uint64) (bucket, error) {
 	e.key.Reset()
 	e.key.Buf = append(e.key.Buf, key...)
 	e.key.Ends = append(e.key.Ends, int32(len(key)))
 	e.key.Hashes = append(e.key.Hashes, hash)
-	return e.table.Probe(&e.key, e.refs[:])
+	err := e.values.probe(&e.key)
+	return e.values.at(0), err
 }
 
 // drop forgets a group.
 func (e *extremeSet) drop(key []byte, hash uint64) error {
-	if err := e.find(key, hash); err != nil {
+	b, err := e.find(key, hash)
+	if err != nil {
 		return err
 	}
-	if e.refs[0] != checkpoint.NoRow {
-		e.table.Delete(e.refs[0])
+	if err := b.clear(); err != nil {
+		return err
 	}
-	return nil
-}
-
-func (e *extremeSet) decode(blob []byte) {
-	e.vals, e.ns = e.vals[:0], e.ns[:0]
-	s := string(blob)
-	for len(s) > 0 {
-		n, w := binary.Uvarint([]byte(s[:min(len(s), 10)]))
-		s = s[w:]
-		e.vals = append(e.vals, s[:n])
-		s = s[n:]
-		c, w := binary.Varint([]byte(s[:min(len(s), 10)]))
-		e.ns = append(e.ns, c)
-		s = s[w:]
-	}
-}
-
-func (e *extremeSet) encode() []byte {
-	e.buf = e.buf[:0]
-	for i, v := range e.vals {
-		e.buf = binary.AppendUvarint(e.buf, uint64(len(v)))
-		e.buf = append(e.buf, v...)
-		e.buf = binary.AppendVarint(e.buf, e.ns[i])
-	}
-	return e.buf
+	return e.values.done()
 }
 
 // orderedBytes appends the order-preserving encoding of the non-NULL value at index i of v.
