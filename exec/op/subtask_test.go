@@ -18,6 +18,7 @@ type testSubtask struct {
 	backend  *checkpoint.Backend
 	restored [][]byte
 	counters map[string]*exec.Counter
+	now      int64
 }
 
 func newSubtask(t testing.TB, budget int64) *testSubtask {
@@ -38,7 +39,7 @@ func (s *testSubtask) Table(o checkpoint.TableOptions) (checkpoint.Table, error)
 }
 func (s *testSubtask) Restored() [][]byte    { return s.restored }
 func (s *testSubtask) OwnsKeyGroup(int) bool { return true }
-func (s *testSubtask) Now() int64            { return 0 }
+func (s *testSubtask) Now() int64            { return s.now }
 func (s *testSubtask) Log() *slog.Logger     { return slog.New(slog.DiscardHandler) }
 func (s *testSubtask) Counter(name string) *exec.Counter {
 	if s.counters[name] == nil {
