@@ -138,19 +138,19 @@ func (p *parser) describe(t *token) string {
 
 // foreignWords are words of other dialects in a place where Flink SQL has nothing.
 var foreignWords = map[string]string{
-	"DIV":      "write CAST(a / b AS BIGINT), or a / b for two integers",
-	"MOD":      "write MOD(a, b) or a % b",
-	"XOR":      "write a <> b for booleans",
-	"REGEXP":   "write REGEXP(a, pattern)",
-	"RLIKE":    "write REGEXP(a, pattern)",
-	"ILIKE":    "write LOWER(a) LIKE LOWER(pattern)",
-	"ISNULL":   "write IS NULL",
-	"NOTNULL":  "write IS NOT NULL",
-	"COLLATE":  "collations do not exist in Flink SQL",
-	"AT":       "there is no AT TIME ZONE; use TIMESTAMP_LTZ and the setting table.local-time-zone",
-	"MEMBER":   "write ARRAY_CONTAINS(b, a)",
-	"MINUS":    "write EXCEPT",
-	"EMIT":     "window results are emitted by the watermark; write an early-fire setting instead of EMIT",
+	"DIV":     "write CAST(a / b AS BIGINT), or a / b for two integers",
+	"MOD":     "write MOD(a, b) or a % b",
+	"XOR":     "write a <> b for booleans",
+	"REGEXP":  "write REGEXP(a, pattern)",
+	"RLIKE":   "write REGEXP(a, pattern)",
+	"ILIKE":   "write LOWER(a) LIKE LOWER(pattern)",
+	"ISNULL":  "write IS NULL",
+	"NOTNULL": "write IS NOT NULL",
+	"COLLATE": "collations do not exist in Flink SQL",
+	"AT":      "there is no AT TIME ZONE; use TIMESTAMP_LTZ and the setting table.local-time-zone",
+	"MEMBER":  "write ARRAY_CONTAINS(b, a)",
+	"MINUS":   "write EXCEPT",
+	"EMIT":    "window results are emitted by the watermark; write an early-fire setting instead of EMIT",
 }
 
 func (p *parser) hintFor(t *token) string {

@@ -246,7 +246,8 @@ func (p *parser) caseExpr(t *token) {
 	p.i++
 	n := p.sk.open(t.pos)
 	p.sk.emit("CASE ")
-	if !p.cur().is("WHEN") {
+	operand := !p.cur().is("WHEN")
+	if operand {
 		p.walk(false)
 	}
 	if !p.cur().is("WHEN") {
@@ -254,7 +255,7 @@ func (p *parser) caseExpr(t *token) {
 	}
 	for p.accept("WHEN") {
 		p.sk.emit(" WHEN ")
-		p.walk(false)
+		p.whenValues(operand)
 		p.want("THEN")
 		p.sk.emit(" THEN ")
 		p.walk(false)
@@ -270,6 +271,46 @@ func (p *parser) caseExpr(t *token) {
 	p.sk.close(n, func(a []Expr) Expr {
 		c := a[0].(*Case)
 		c.Pos = t.pos
+		c.Whens = spreadWhens(c.Whens)
 		return c
 	})
+}
+
+// whenValues emits the condition of a WHEN; behind an operand it may be several values: CASE x WHEN 1, 2 THEN.
+func (p *parser) whenValues(operand bool) {
+	at, start := p.pos(), len(p.sk.text)
+	p.walk(false)
+	if !operand || !p.cur().op(",") {
+		return
+	}
+	n := p.sk.wrap(start, false)
+	for p.acceptOp(",") {
+		p.sk.emit(",")
+		p.walk(false)
+	}
+	p.sk.close(n, func(a []Expr) Expr { return &valueList{Place{at}, a} })
+}
+
+// valueList is the values of one WHEN on their way to a WHEN each.
+type valueList struct {
+	Place
+	values []Expr
+}
+
+func (*valueList) expr() {}
+
+// spreadWhens gives every value of a list a WHEN of its own with the same result.
+func spreadWhens(whens []When) []When {
+	var out []When
+	for _, w := range whens {
+		l, ok := w.Cond.(*valueList)
+		if !ok {
+			out = append(out, w)
+			continue
+		}
+		for _, v := range l.values {
+			out = append(out, When{Cond: v, Then: w.Then})
+		}
+	}
+	return out
 }

@@ -14,6 +14,8 @@ func NewBinary(op string, l, r Expr) (Expr, error) {
 		return newLogic(op, l, r)
 	case "=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM":
 		return newComparison(op, l, r)
+	case "OVERLAPS":
+		return newOverlaps(l, r)
 	case "||":
 		return newConcat(l, r)
 	case "+", "-", "*", "/", "%":

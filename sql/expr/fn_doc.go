@@ -6,44 +6,76 @@ import (
 	"strings"
 )
 
-// FunctionsDoc is docs/sql/functions.md: the page of all built-in functions.
+// FunctionsDoc is docs/sql/functions.md: the page of operators, functions and aggregates.
 func FunctionsDoc() string {
 	var sb strings.Builder
 	r := NewRegistry()
-	all := r.Functions()
+	all := r.Reference()
+	counts := [3]int{}
+	for _, e := range all {
+		counts[e.Kind] += 1 + len(e.Aliases)
+	}
 	fmt.Fprintf(&sb, "# Functions\n\n"+
-		"The %d built-in scalar functions. Names, types and results are those of Flink SQL 2.x. Unless a function says otherwise, a NULL\n"+
+		"%d scalar functions, %d operators and %d aggregates. Names, types and results are those of Flink SQL 2.x. Unless a function says otherwise, a NULL\n"+
 		"argument gives NULL, positions count code points from 1, and an error belongs to the row that has it: it names the\n"+
-		"table, the offset and the value.\n", len(all))
-	for _, c := range docCategories {
-		fmt.Fprintf(&sb, "\n## %s\n\n| function | result |\n|---|---|\n", c.title)
-		for _, f := range all {
-			if f.Category == c.name {
-				fmt.Fprintf(&sb, "| %s | %s |\n", docUsage(f), docCell(f.Doc))
+		"table, the offset and the value. `SHOW FUNCTIONS` lists the names, `DESCRIBE FUNCTION EXTENDED name` shows one of them.\n"+
+		"This page is made from the function table, and the tests run every example.\n", counts[ScalarEntry], counts[OperatorEntry], counts[AggregateEntry])
+	for _, g := range groups {
+		head := fmt.Sprintf("\n## %s\n\n| function | result | example |\n|---|---|---|\n", g.title)
+		for _, e := range all {
+			if e.Group == g.name {
+				fmt.Fprintf(&sb, "%s| %s | %s | %s |\n", head, docUsage(e), docCell(e.Doc), docExamples(e))
+				head = ""
 			}
 		}
 	}
 	sb.WriteString(docRegex + docPatterns + docPaths + docDifferences)
-	sb.WriteString("\n## Not supported yet\n\nFunctions of Flink SQL that are refused by name:\n\n| function | instead |\n|---|---|\n")
-	for _, n := range flinkFunctions {
-		if r.Lookup(n) == nil {
-			fmt.Fprintf(&sb, "| `%s` | %s |\n", n, docCell(insteadOf(n)))
-		}
+	sb.WriteString("\n## Not supported\n\nFunctions of Flink SQL that are refused by name:\n\n| function | instead |\n|---|---|\n")
+	for _, n := range r.missing() {
+		fmt.Fprintf(&sb, "| `%s` | %s |\n", n, docCell(insteadOf(n)))
 	}
 	return sb.String()
 }
 
-var docCategories = []struct{ name, title string }{
-	{"conditional", "Conditional"}, {"arithmetic", "Arithmetic"}, {"string", "Strings"}, {"temporal", "Dates and times"},
-	{"collection", "Arrays and maps"}, {"JSON", "JSON"}, {"hash", "Hashes"}, {"auxiliary", "Auxiliary"},
+// missing are the functions and aggregates of Flink that are refused, in order.
+func (r *Registry) missing() []string {
+	var out []string
+	for _, n := range flinkFunctions {
+		if r.Lookup(n) == nil {
+			out = append(out, n)
+		}
+	}
+	for _, a := range aggregateEntries {
+		if _, ok := LookupAgg(a.Name); !ok {
+			out = append(out, a.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
-func docUsage(f *Func) string {
-	s := "`" + docCell(f.Usage) + "`"
-	for _, a := range slices.Sorted(slices.Values(f.Aliases)) {
+func docUsage(e Entry) string {
+	s := "`" + docCell(e.Usage) + "`"
+	for _, a := range slices.Sorted(slices.Values(e.Aliases)) {
 		s += ", `" + a + "`"
 	}
 	return s
+}
+
+func docExamples(e Entry) string {
+	var parts []string
+	for _, x := range e.Examples {
+		parts = append(parts, docCode(x.SQL)+" → "+docCode(x.Result))
+	}
+	return strings.Join(parts, "<br>")
+}
+
+// docCode is s as code in a cell of a table.
+func docCode(s string) string {
+	if strings.Contains(s, "`") {
+		return "`` " + docCell(s) + " ``"
+	}
+	return "`" + docCell(s) + "`"
 }
 
 func docCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
@@ -68,7 +100,7 @@ var instead = map[string]string{
 	"CURRENT_WATERMARK": "filter late rows by comparing the row's time with CURRENT_TIMESTAMP",
 	"SOURCE_WATERMARK":  "declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table",
 	"CURRENT_DATABASE":  "write the name as a string", "OBJECT_OF": "ROW(a, b)", "OBJECT_UPDATE": "ROW(a, b) with the new values",
-	"OVERLAPS": "compare the ends: a.start <= b.end AND b.start <= a.end", "PRINT": "INSERT INTO a table of the print connector",
+	"PRINT":                  "INSERT INTO a table of the print connector",
 	"STREAMRECORD_TIMESTAMP": "read the metadata column: ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'",
 }
 

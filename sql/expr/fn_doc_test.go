@@ -29,8 +29,20 @@ func TestFunctionsDoc(t *testing.T) {
 		t.Error("docs/sql/functions.md is old: run go generate ./sql/expr")
 	}
 	for _, f := range NewRegistry().Functions() {
-		if f.Doc == "" || !strings.HasPrefix(f.Usage, f.Name) || strings.Count(want, "`"+docCell(f.Usage)+"`") != 1 {
+		if f.Doc == "" || !strings.HasPrefix(f.Usage, f.Name) || strings.Count(want, "\n| `"+docCell(f.Usage)+"`") != 1 {
 			t.Errorf("%s has no line of its own: usage %q, doc %q", f.Name, f.Usage, f.Doc)
+		}
+	}
+	used := map[string]bool{}
+	for _, e := range NewRegistry().Reference() {
+		if len(e.Examples) == 0 || e.Group == "" {
+			t.Errorf("%s %q has no example", e.Name, e.Usage)
+		}
+		used[e.Name], used[e.Usage] = true, true
+	}
+	for key := range examples {
+		if _, agg := LookupAgg(key); !used[key] && (agg || !IsFlinkAgg(key)) {
+			t.Errorf("there is nothing called %q to have an example", key)
 		}
 	}
 }

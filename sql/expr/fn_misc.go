@@ -12,7 +12,11 @@ import (
 
 func miscFuncs() []*Func {
 	return []*Func{
-		{Name: "TYPEOF", Category: "auxiliary", Usage: "TYPEOF(value [, forceSerializable])",
+		{Name: "CURRENT_DATABASE", Category: "catalog", Usage: "CURRENT_DATABASE()", Doc: "The name of the database in use. There is one, default_database.",
+			Bind: rewrite("CURRENT_DATABASE()", 0, 0, func([]Expr) (Expr, error) {
+				return &Literal{Value: types.StrDatum("default_database"), T: types.StringType.NotNull()}, nil
+			})},
+		{Name: "TYPEOF", Category: "conversion", Usage: "TYPEOF(value [, forceSerializable])",
 			Doc:  "The name of the argument's type, such as INT NOT NULL.",
 			Bind: bindTypeOf},
 		{Name: "UUID", Category: "string", Usage: "UUID()", Doc: "A random UUID of version 4, another one for every row.",
@@ -45,7 +49,31 @@ func bindTypeOf(c *CallSite) (Bound, error) {
 			return Bound{}, wrongArgs(c, usage)
 		}
 	}
-	return Bound{Rewrite: &Literal{Value: types.StrDatum(c.Args[0].Type().String()), T: types.StringType.NotNull()}}, nil
+	return Bound{Rewrite: &Literal{Value: types.StrDatum(typeName(c.Args[0].Type()).String()), T: types.StringType.NotNull()}}, nil
+}
+
+// typeName is t with its intervals as Flink's types have them: months, or seconds of three digits.
+func typeName(t types.Type) types.Type {
+	switch t.Kind {
+	case types.IntervalYearMonth:
+		t.Unit = "MONTH"
+	case types.IntervalDayTime:
+		t.Unit, t.Scale = "SECOND", 3
+	case types.Array, types.Multiset, types.Map:
+		e := typeName(*t.Elem)
+		t.Elem = &e
+		if t.Key != nil {
+			k := typeName(*t.Key)
+			t.Key = &k
+		}
+	case types.Row:
+		fields := make([]types.Field, len(t.Fields))
+		for i, f := range t.Fields {
+			fields[i] = types.Field{Name: f.Name, Type: typeName(f.Type), Comment: f.Comment}
+		}
+		t.Fields = fields
+	}
+	return t
 }
 
 func appendUUID(dst []byte, _ row) ([]byte, *diag.Error) {
