@@ -33,7 +33,10 @@ func (e *Engine) show(x *sql.Show) (*Result, error) {
 		return listed("view name", names, x), nil
 	case sql.ShowCreateTable, sql.ShowCreateView:
 		return e.showCreate(x)
-	case sql.ShowFunctions, sql.ShowUserFunctions:
+	case sql.ShowFunctions, sql.ShowUserFunctions, sql.ShowBuiltinFunctions:
+		if err := defaultDatabase(x.Path); err != nil {
+			return nil, err
+		}
 		return e.showFunctions(x), nil
 	case sql.ShowJobs:
 		return e.showJobs(), nil
@@ -116,16 +119,6 @@ func (e *Engine) showCreate(x *sql.Show) (*Result, error) {
 	return res, nil
 }
 
-func (e *Engine) showFunctions(x *sql.Show) *Result {
-	var names []string
-	for _, f := range e.planner.Functions().Functions() {
-		if x.Kind == sql.ShowFunctions || f.Category == userCategory {
-			names = append(names, f.Name)
-		}
-	}
-	return listed("function name", names, x)
-}
-
 func (e *Engine) showJobs() *Result {
 	res := table("job id", "job name", "status", "start time")
 	for _, j := range e.Jobs() {
@@ -136,6 +129,9 @@ func (e *Engine) showJobs() *Result {
 }
 
 func (e *Engine) describe(x *sql.Describe) (*Result, error) {
+	if x.Function {
+		return e.describeFunction(x)
+	}
 	if x.Job != "" {
 		res := e.showJobs()
 		all := res.fixed
@@ -198,18 +194,6 @@ func (e *Engine) Columns(name string) []string {
 	var out []string
 	for _, r := range rows {
 		out = append(out, r.Name)
-	}
-	return out
-}
-
-// Function is a row of the function table.
-type Function struct{ Name, Category, Usage, Doc string }
-
-// Functions are the scalar functions a statement can call, sorted by name.
-func (e *Engine) Functions() []Function {
-	var out []Function
-	for _, f := range e.planner.Functions().Functions() {
-		out = append(out, Function{f.Name, f.Category, f.Usage, f.Doc})
 	}
 	return out
 }

@@ -222,7 +222,7 @@ func (b *binder) star(s *scope, e *sql.Star) ([]item, error) {
 	if len(e.Qualifier) > 0 {
 		table = e.Qualifier.Last()
 		if !s.hasTable(table) {
-			return nil, diag.New(diag.Semantic, e.Pos, "%s.* names no table of the FROM clause", e.Qualifier.Plain())
+			return b.rowStar(s, e)
 		}
 	}
 	if len(s.cols) == 0 {
