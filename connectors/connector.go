@@ -37,6 +37,10 @@ type Connector struct {
 	SinkModes func(t *catalog.Table) ([]SinkMode, error)
 	// NewSink opens the table for writing.
 	NewSink func(ctx context.Context, spec SinkSpec) (Sink, error)
+	// NewLookup opens the table for finding rows by key.
+	NewLookup func(ctx context.Context, spec LookupSpec) (Lookup, error)
+	// LookupCache tells what to keep of the rows found; nil keeps none.
+	LookupCache func(t *catalog.Table) (LookupCache, error)
 }
 
 // Use is what a statement does with a table.
@@ -46,6 +50,7 @@ type Use uint8
 const (
 	UseSource Use = iota
 	UseSink
+	UseLookup
 )
 
 // MetadataColumn is a metadata key of a connector or format.

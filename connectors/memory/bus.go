@@ -19,15 +19,18 @@ type Row struct {
 // Insert is a +I row.
 func Insert(values ...types.Datum) Row { return Row{Kind: types.Insert, Values: values} }
 
-// Bus holds feeds and queues by name. Safe for concurrent use, as are they.
+// Bus holds feeds, queues and tables to look up by name. Safe for concurrent use, as are they.
 type Bus struct {
 	mu     sync.Mutex
 	feeds  map[string]*Feed
 	queues map[string]*Queue
+	rows   map[string]*Rows
 }
 
 // NewBus makes an empty bus.
-func NewBus() *Bus { return &Bus{feeds: map[string]*Feed{}, queues: map[string]*Queue{}} }
+func NewBus() *Bus {
+	return &Bus{feeds: map[string]*Feed{}, queues: map[string]*Queue{}, rows: map[string]*Rows{}}
+}
 
 // Feed is the feed called name. It is made, with one split, when there is none.
 func (b *Bus) Feed(name string) *Feed {
@@ -59,14 +62,14 @@ const (
 	atLeastOnce = "at-least-once"
 )
 
-var options = []connectors.Option{
-	{Key: "name", Type: connectors.StringOption, Doc: "name of the feed or queue in the program; the table's name by default"},
+var options = append([]connectors.Option{
+	{Key: "name", Type: connectors.StringOption, Doc: "name of the feed, queue or rows in the program; the table's name by default"},
 	{Key: "changelog", Type: connectors.EnumOption, Default: "append", Values: []string{"append", "upsert", "retract"},
 		Doc: "the kinds of rows the program feeds, or takes"},
 	{Key: "delivery", Type: connectors.EnumOption, Default: exactlyOnce, Values: []string{exactlyOnce, atLeastOnce},
 		Doc: "exactly-once shows rows when their checkpoint is committed, at-least-once shows them at once"},
 	{Key: "bounded", Type: connectors.BoolOption, Default: "false", Doc: "the program closes the feed some time"},
-}
+}, connectors.LookupOptions...)
 
 // Connector is the connector 'memory' of this bus.
 func (b *Bus) Connector() *connectors.Connector {
@@ -104,6 +107,17 @@ func (b *Bus) Connector() *connectors.Connector {
 			}
 			return &sink{q: b.Queue(o.name), spec: spec}, nil
 		},
+		NewLookup: func(_ context.Context, spec connectors.LookupSpec) (connectors.Lookup, error) {
+			o, err := parse(spec.Table)
+			if err != nil {
+				return nil, err
+			}
+			return newLookup(b.Rows(o.name), o.retries, spec), nil
+		},
+		LookupCache: func(t *catalog.Table) (connectors.LookupCache, error) {
+			o, err := parse(t)
+			return o.cache, err
+		},
 	}
 }
 
@@ -112,6 +126,8 @@ type parsed struct {
 	name, delivery string
 	mode           types.ChangelogMode
 	bounded        bool
+	cache          connectors.LookupCache
+	retries        int
 }
 
 func parse(t *catalog.Table) (parsed, error) {
@@ -119,9 +135,12 @@ func parse(t *catalog.Table) (parsed, error) {
 	if err != nil {
 		return parsed{}, err
 	}
-	p := parsed{name: v.String("name"), delivery: v.Enum("delivery"), bounded: v.Bool("bounded")}
+	p := parsed{name: v.String("name"), delivery: v.Enum("delivery"), bounded: v.Bool("bounded"), retries: int(v.Int("lookup.max-retries"))}
 	if p.name == "" {
 		p.name = t.Name
+	}
+	if p.cache, err = connectors.ParseLookupCache(v); err != nil {
+		return parsed{}, err
 	}
 	switch v.Enum("changelog") {
 	case "upsert":

@@ -166,6 +166,8 @@ func rowKey(s string) string {
 	return f[1][:1]
 }
 
+func barrier(id checkpoint.ID) checkpoint.Barrier { return checkpoint.Barrier{ID: id} }
+
 // restart checkpoints the operator and goes on with a new one, in another process as it were.
 func (o *timedOp) restart() {
 	o.t.Helper()
