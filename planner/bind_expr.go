@@ -14,6 +14,7 @@ import (
 type binder struct {
 	p       *Planner
 	conf    *Config
+	hints   stateHints // of the SELECT block being bound
 	session expr.Session
 	ctes    []map[string]Node // innermost last
 	views   []string          // being expanded

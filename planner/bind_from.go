@@ -46,20 +46,14 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 			return nil, nil, err
 		}
 		return aliased(n, "", r.Alias, r.Pos)
+	case *sql.Join:
+		return b.join(r)
 	}
 	return nil, nil, refuseTableRef(r)
 }
 
 func refuseTableRef(r sql.TableRef) error {
 	switch r := r.(type) {
-	case *sql.Join:
-		words := map[sql.JoinKind]string{sql.CommaJoin: "FROM a, b (a cross join)", sql.InnerJoin: "JOIN"}[r.Kind]
-		if words == "" {
-			words = r.Kind.String() + " JOIN"
-		}
-		return diag.New(diag.Unsupported, r.Pos, "%s is not supported yet", words).
-			WithDetail("streamsql reads one table, or a UNION ALL of tables, per query").
-			WithHint("for now join outside, or let one INSERT write both sides into one table and aggregate that by the join key")
 	case *sql.Unnest:
 		return diag.New(diag.Unsupported, r.Pos, "UNNEST is not supported yet").WithHint("take elements by index: arr[1], m['key']")
 	case *sql.MatchRecognize:

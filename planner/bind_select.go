@@ -20,10 +20,14 @@ type item struct {
 
 // selectQuery binds one SELECT block in SQL's order: FROM, WHERE, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
 func (b *binder) selectQuery(q *sql.Select) (Node, error) {
-	saved := b.group
+	group, hints := b.group, b.hints
 	b.group = nil
-	defer func() { b.group = saved }()
+	defer func() { b.group, b.hints = group, hints }()
 	if err := refuseSelect(q); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.hints, err = b.queryHints(q); err != nil {
 		return nil, err
 	}
 	in, s, err := b.from(q)
@@ -57,9 +61,15 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	n := in
 	if b.group != nil {
 		n = b.group.node(in)
+		if a, ok := n.(*Aggregate); ok {
+			a.TTL = b.hints.take(s.onlyTable())
+		}
 		if having != nil {
 			n = &Filter{In: n, Cond: having}
 		}
+	}
+	if err := b.hints.checkUsed(s); err != nil {
+		return nil, err
 	}
 	return b.finish(q, n, items, sort, hidden)
 }
@@ -107,10 +117,6 @@ func refuseSelect(q *sql.Select) error {
 	if len(q.Windows) > 0 {
 		return diag.New(diag.Unsupported, q.Windows[0].Name.Pos, "the WINDOW clause is not supported").WithDetail("OVER windows are not supported yet")
 	}
-	for _, h := range q.Hints {
-		return diag.New(diag.Unsupported, h.Pos, "hint %s is not supported here", h.Name).
-			WithHint("OPTIONS hints stand behind a table name; set '%s' instead of STATE_TTL", keyStateTTL)
-	}
 	return nil
 }
 
@@ -127,12 +133,33 @@ func (b *binder) openGroup(q *sql.Select, s *scope) error {
 		return nil
 	}
 	g := &grouping{input: s}
-	if err := b.groupSets(q, s, g); err != nil {
-		return err
+	for _, it := range q.GroupBy {
+		if it.Kind != sql.GroupExprs {
+			return diag.New(diag.Unsupported, it.Pos, "%s is not supported", [...]string{"", "GROUPING SETS", "ROLLUP", "CUBE"}[it.Kind]).
+				WithHint("write one query per grouping and UNION ALL them")
+		}
+		for _, e := range it.Exprs {
+			x, err := b.groupKey(q, s, e)
+			if err != nil {
+				return err
+			}
+			if !containsExpr(g.keys, x) {
+				g.keys = append(g.keys, x)
+			}
+		}
 	}
 	g.pre = append(g.pre, g.keys...)
 	b.group = g
 	return nil
+}
+
+func containsExpr(list []expr.Expr, x expr.Expr) bool {
+	for _, e := range list {
+		if expr.Equal(e, x) {
+			return true
+		}
+	}
+	return false
 }
 
 // legacyWindows are the group window functions that Flink replaced by window TVFs.
@@ -208,11 +235,15 @@ func (b *binder) star(s *scope, e *sql.Star) ([]item, error) {
 		return nil, diag.New(diag.Semantic, e.Pos, "SELECT * needs a FROM clause")
 	}
 	for i, c := range s.cols {
-		if table != "" && c.table != table {
+		if table != "" && c.table != table || table == "" && c.qualified {
 			continue
 		}
 		if b.group != nil {
-			x, err := b.expr(s, &sql.Ident{Place: e.Place, Path: sql.Path{{Text: c.field.Name, Pos: e.Pos}}})
+			path := sql.Path{{Text: c.field.Name, Pos: e.Pos}}
+			if c.table != "" {
+				path = sql.Path{{Text: c.table, Pos: e.Pos}, path[0]}
+			}
+			x, err := b.expr(s, &sql.Ident{Place: e.Place, Path: path})
 			if err != nil {
 				return nil, err
 			}

@@ -73,6 +73,9 @@ func physLabel(p *phys) string {
 		s = n.physicalLabel()
 	}
 	s = strings.TrimSuffix(s, ")")
+	if n, ok := p.op.(detailer); ok {
+		s += n.detail(p)
+	}
 	if !strings.HasSuffix(s, "(") {
 		s += ", "
 	}
@@ -125,6 +128,9 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 	}
 	line("source position", "%s", positionText(root))
 	line("operator state", "%s", stateText(root))
+	for _, g := range plan.growing(root) {
+		line("grows for ever", "%s", g)
+	}
 	line("visible", "%s", visibleText(s.Mode.Delivery))
 	line("commit", "%s", commitText(s.Mode.Delivery))
 	line("latency", "%s", plan.latency(s.Mode.Delivery))
@@ -189,6 +195,26 @@ func stateText(root *phys) string {
 		return "none"
 	}
 	return strings.Join(ops, ", ") + ", restored from the same checkpoint"
+}
+
+// growing lists the state below root that nothing bounds.
+func (plan *Plan) growing(root *phys) []string {
+	var out []string
+	var walk func(p *phys)
+	walk = func(p *phys) {
+		for _, in := range p.in {
+			walk(in)
+		}
+		if n, ok := p.op.(grower); ok {
+			if s := n.grows(plan.conf.StateTTL().Milliseconds()); s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	if !plan.Bounded {
+		walk(root)
+	}
+	return out
 }
 
 func visibleText(d connectors.Delivery) string {

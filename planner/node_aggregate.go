@@ -18,6 +18,7 @@ type Aggregate struct {
 	Aggs     []expr.Agg
 	Names    []string // of the aggregates
 	Distinct bool
+	TTL      *int64 // the STATE_TTL hint in ms, nil = table.exec.state.ttl
 }
 
 func (n *Aggregate) Inputs() []Node { return []Node{n.In} }
@@ -151,5 +152,5 @@ func remapAggs(aggs []expr.Agg, keep, m []int) []expr.Agg {
 
 func (n *Aggregate) lower(l *lowering, x *exec.Node, p *phys) {
 	x.Operator = op.NewGroupAggregate(op.GroupAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, InputMode: p.mode(0),
-		EmitUpdateBefore: p.before(), TTL: l.ttl(), Output: x.Output})
+		EmitUpdateBefore: p.before(), TTL: hinted(n.TTL, l.ttl()), Output: x.Output})
 }

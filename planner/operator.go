@@ -59,3 +59,9 @@ type updater interface{ updates() bool }
 
 // namer is the label of the physical node where it differs from that of the logical one.
 type namer interface{ physicalLabel() string }
+
+// detailer adds to the label of the physical node what only the physical plan knows: ", name=[value]".
+type detailer interface{ detail(p *phys) string }
+
+// grower says what state of the node grows without bound, given the session's time-to-live in ms; "" = none does.
+type grower interface{ grows(ttl int64) string }

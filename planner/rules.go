@@ -17,6 +17,7 @@ type rule struct {
 var rules = []rule{
 	{"fold-constants", (*optimizer).foldConstants},
 	{"push-filters", (*optimizer).pushFilters},
+	{"join-conditions", (*optimizer).joinConditions},
 	{"merge-calcs", (*optimizer).mergeCalcs},
 	{"recognise-windows", (*optimizer).recogniseWindows},
 	{"prune-columns", (*optimizer).pruneColumns},
@@ -89,9 +90,16 @@ func (o *optimizer) foldConstants(n Node) (Node, error) {
 				p.Exprs[i] = x
 			}
 			return p, nil
+		case folder:
+			return n.fold(o)
 		}
 		return n, nil
 	})
+}
+
+// folder is a node with constant parts of its own.
+type folder interface {
+	fold(o *optimizer) (Node, error)
 }
 
 // pushFilters moves filters towards the scans, conjunct by conjunct.

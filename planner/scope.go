@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql/catalog"
@@ -19,6 +20,8 @@ type scopeCol struct {
 	table   string // alias or name of the table; "" = none
 	field   Field
 	refused string // why the column must not be used here, "" = it may
+	// qualified: reached by its table's name only, because a column of USING stands for it.
+	qualified bool
 }
 
 // scopeOf makes a scope of a node's output under one table name.
@@ -43,7 +46,7 @@ func (s *scope) names() []string {
 func (s *scope) find(table, name string) (index, count int) {
 	index = -1
 	for i, c := range s.cols {
-		if c.field.Name == name && (table == "" || c.table == table) {
+		if c.field.Name == name && (table == "" && !c.qualified || table != "" && c.table == table) {
 			count++
 			if index < 0 {
 				index = i
@@ -60,6 +63,27 @@ func (s *scope) hasTable(name string) bool {
 		}
 	}
 	return false
+}
+
+// tableNames are the tables of the scope, in order.
+func (s *scope) tableNames() []string {
+	var out []string
+	for _, c := range s.cols {
+		if c.table != "" && !slices.Contains(out, c.table) {
+			out = append(out, c.table)
+		}
+	}
+	return out
+}
+
+func (s *scope) tables() string { return strings.Join(s.tableNames(), ", ") }
+
+// onlyTable is the name of the table all columns are of, "" when there is not one.
+func (s *scope) onlyTable() string {
+	if names := s.tableNames(); len(names) == 1 && !slices.ContainsFunc(s.cols, func(c scopeCol) bool { return c.table == "" }) {
+		return names[0]
+	}
+	return ""
 }
 
 // resolve finds the column a path names and the fields that follow it.
@@ -80,11 +104,9 @@ func (s *scope) resolve(path sql.Path) (index int, rest sql.Path, err error) {
 	}
 	i, n := s.find(table, name.Text)
 	switch {
-	case n == 0 && len(p) > 1 && len(s.cols) > 0 && s.cols[0].table != "":
+	case n == 0 && len(p) > 1 && s.tables() != "":
 		// Written as table.column: the table is wrong, most often by its name in place of its alias.
-		return 0, nil, diag.New(diag.Semantic, name.Pos, "%s is neither a table of the FROM clause nor a column", name.Text).
-			WithDetail("the FROM clause has %s; its columns: %s", s.cols[0].table, strings.Join(s.names(), ", ")).
-			WithHint("write %s.%s", s.cols[0].table, p[1].Text)
+		return 0, nil, s.unknownTable(name, p[1].Text)
 	case n == 0:
 		return 0, nil, s.unknown(name, table)
 	case n > 1:
@@ -94,6 +116,23 @@ func (s *scope) resolve(path sql.Path) (index int, rest sql.Path, err error) {
 		return 0, nil, diag.New(diag.Semantic, name.Pos, "column %s cannot be used here", name.Text).WithDetail("%s", s.cols[i].refused)
 	}
 	return i, fields, nil
+}
+
+// unknownTable is the error for name.column.
+func (s *scope) unknownTable(name sql.Name, column string) error {
+	tables := s.tableNames()
+	table := tables[0]
+	if i, n := s.find("", column); n > 0 {
+		table = s.cols[i].table
+	}
+	if near := diag.Nearest(name.Text, tables); near != "" {
+		table = near
+	}
+	e := diag.New(diag.Semantic, name.Pos, "%s is neither a table of the FROM clause nor a column", name.Text).WithHint("write %s.%s", table, column)
+	if len(tables) > 1 {
+		return e.WithDetail("the FROM clause has %s", strings.Join(tables, ", "))
+	}
+	return e.WithDetail("the FROM clause has %s; its columns: %s", tables[0], strings.Join(s.names(), ", "))
 }
 
 func (s *scope) unknown(n sql.Name, table string) error {
