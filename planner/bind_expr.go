@@ -20,21 +20,28 @@ type binder struct {
 	views   []string          // being expanded
 	tables  map[string]*tableInfo
 	group   *grouping // set while binding what stands above an aggregation
+	depth   int       // of the expression being bound inside others
 	notices []string
 }
 
-// expr binds e over the columns of s.
+// expr binds e over the columns of s. A constant part that always fails is an error here rather than of the job.
 func (b *binder) expr(s *scope, e sql.Expr) (expr.Expr, error) {
 	if b.group != nil {
 		if x, err := b.group.replace(b, e); x != nil || err != nil {
 			return x, err
 		}
 	}
+	b.depth++
 	x, err := b.dispatch(s, e)
+	b.depth--
 	if err != nil {
 		return nil, diag.At(err, e.Position())
 	}
-	return x, nil
+	x = expr.Place(x, e.Position())
+	if b.depth == 0 {
+		err = expr.CheckConstants(x, b.session)
+	}
+	return x, diag.At(err, e.Position())
 }
 
 func (b *binder) exprs(s *scope, list []sql.Expr) ([]expr.Expr, error) {
@@ -93,7 +100,7 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		if err != nil {
 			return nil, diag.At(err, e.OpPos)
 		}
-		return x, nil
+		return expr.Place(x, e.OpPos), nil
 	case *sql.Is:
 		return b.is(s, e)
 	case *sql.Between:

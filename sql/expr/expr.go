@@ -67,15 +67,20 @@ type Session struct {
 	clock *clock // of the Program being compiled
 }
 
-// RowError is an error of one row during evaluation. Row is the physical row of the batch.
+// RowError is an error of one row during evaluation. Row is the physical row of the batch. The place of Err, when it is
+// known, is that of the failing expression in the statement.
 type RowError struct {
 	Row  int
 	Expr string
 	Err  *diag.Error
 }
 
-// Error implements error.
-func (e *RowError) Error() string { return e.Expr + ": " + e.Err.Error() }
+// Error implements error. The place is that of Err, which what presents the error shows in front of it all.
+func (e *RowError) Error() string {
+	err := *e.Err
+	err.Pos = diag.Pos{}
+	return e.Expr + ": " + err.Error()
+}
 
 // Unwrap returns the *diag.Error.
 func (e *RowError) Unwrap() error { return e.Err }

@@ -3,10 +3,12 @@ package expr
 import (
 	"strings"
 
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// The inner nodes. Build them with the New functions, which check and coerce operands; rules may read the fields.
+// The inner nodes. Build them with the New functions, which check and coerce operands; rules may read the fields. Those
+// whose evaluation can fail have a Pos, the place in the statement; see Place.
 type (
 	// Binary is L Op R: + - * / % || = <> < <= > >= AND OR, "IS DISTINCT FROM", "IS NOT DISTINCT FROM".
 	Binary struct {
@@ -15,6 +17,7 @@ type (
 		T    types.Type
 		// total compares doubles by Double.compare: NaN is the greatest and equal to itself, -0.0 < 0.0.
 		total bool
+		Pos   diag.Pos
 	}
 	// Unary is "-" or NOT.
 	Unary struct {
@@ -38,6 +41,7 @@ type (
 	Like struct {
 		X, Pattern, Escape Expr
 		Similar, Not       bool
+		Pos                diag.Pos
 	}
 	// Case is CASE WHEN When[i] THEN Then[i] … ELSE Else END; all results have type T and only the taken one is evaluated.
 	Case struct {
@@ -55,11 +59,13 @@ type (
 		X    Expr
 		T    types.Type
 		Mode CastMode
+		Pos  diag.Pos
 	}
 	// Item is X[Index] of an ARRAY (1-based) or MAP.
 	Item struct {
 		X, Index Expr
 		T        types.Type
+		Pos      diag.Pos
 	}
 	// FieldRef is field Field of the ROW X.
 	FieldRef struct {
@@ -77,6 +83,7 @@ type (
 		Func    *Func
 		Bound   Bound
 		Options CallOptions
+		Pos     diag.Pos
 	}
 )
 
@@ -97,7 +104,7 @@ func (e *Binary) Type() types.Type { return e.T }
 func (e *Binary) Children() []Expr { return []Expr{e.L, e.R} }
 
 // With implements Expr.
-func (e *Binary) With(c []Expr) Expr { return &Binary{e.Op, c[0], c[1], e.T, e.total} }
+func (e *Binary) With(c []Expr) Expr { return &Binary{e.Op, c[0], c[1], e.T, e.total, e.Pos} }
 
 // String implements Expr.
 func (e *Binary) String() string {
@@ -192,7 +199,7 @@ func (e *Like) Children() []Expr {
 
 // With implements Expr.
 func (e *Like) With(c []Expr) Expr {
-	r := &Like{X: c[0], Pattern: c[1], Similar: e.Similar, Not: e.Not}
+	r := &Like{X: c[0], Pattern: c[1], Similar: e.Similar, Not: e.Not, Pos: e.Pos}
 	if len(c) > 2 {
 		r.Escape = c[2]
 	}
@@ -264,7 +271,7 @@ func (e *Cast) Type() types.Type { return e.T }
 func (e *Cast) Children() []Expr { return []Expr{e.X} }
 
 // With implements Expr.
-func (e *Cast) With(c []Expr) Expr { return &Cast{c[0], e.T, e.Mode} }
+func (e *Cast) With(c []Expr) Expr { return &Cast{c[0], e.T, e.Mode, e.Pos} }
 
 // String implements Expr.
 func (e *Cast) String() string {
@@ -282,7 +289,7 @@ func (e *Item) Type() types.Type { return e.T }
 func (e *Item) Children() []Expr { return []Expr{e.X, e.Index} }
 
 // With implements Expr.
-func (e *Item) With(c []Expr) Expr { return &Item{c[0], c[1], e.T} }
+func (e *Item) With(c []Expr) Expr { return &Item{c[0], c[1], e.T, e.Pos} }
 
 // String implements Expr.
 func (e *Item) String() string { return operand(e.X) + "[" + e.Index.String() + "]" }

@@ -163,7 +163,12 @@ func (n *node) firstError(sel []int32) error {
 	if first == nil {
 		return nil
 	}
-	return &RowError{Row: int(first.row), Expr: first.expr.String(), Err: first.err}
+	err := first.err
+	if pos := placeOf(first.expr); pos != nil && pos.Known() && !err.Pos.Known() {
+		placed := *err // which may be one for all rows
+		placed.Pos, err = *pos, &placed
+	}
+	return &RowError{Row: int(first.row), Expr: first.expr.String(), Err: err}
 }
 
 // selected reports whether row is in sel (ascending; nil = all).
