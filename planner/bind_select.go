@@ -39,7 +39,7 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		in = &Filter{In: in, Cond: c}
+		in = where(in, c)
 	}
 	if err := b.openGroup(q, s); err != nil {
 		return nil, err

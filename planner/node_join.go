@@ -46,21 +46,28 @@ func (n *Join) Inputs() []Node { return []Node{n.L, n.R} }
 
 func (n *Join) withInputs(in []Node) Node { c := *n; c.L, c.R = in[0], in[1]; return &c }
 
-// Fields implements Node. Time attributes are lost on both sides: rows wait in state for any time. A name that the left
-// side has already gets a number, as in Flink.
+// Fields implements Node. Time attributes are lost on both sides, because rows wait in state for any time, but for the
+// joins that event time bounds. A name that the left side has already gets a number, as in Flink.
 func (n *Join) Fields() []Field {
 	l := n.L.Fields()
+	var out []Field
 	if n.Kind.HalfJoin() {
-		return joinedFields(nil, l, nil, false)
+		out = slices.Clone(l)
+	} else {
+		taken := make(map[string]bool, len(l))
+		out = joinedFields(joinedFields(nil, l, taken, n.Kind.PadsRight()), n.R.Fields(), taken, n.Kind.PadsLeft())
 	}
-	taken := make(map[string]bool, len(l))
-	return joinedFields(joinedFields(nil, l, taken, n.Kind.PadsRight()), n.R.Fields(), taken, n.Kind.PadsLeft())
+	if !n.keepsTime() {
+		for i := range out {
+			out[i].Time = NoTime
+		}
+	}
+	return out
 }
 
-// joinedFields appends one side's fields to out, as plain columns.
+// joinedFields appends one side's fields to out.
 func joinedFields(out, side []Field, taken map[string]bool, nullable bool) []Field {
 	for _, f := range side {
-		f.Time = NoTime
 		if taken != nil {
 			f.Name = unique(f.Name, taken)
 		}

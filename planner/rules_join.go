@@ -153,7 +153,7 @@ func (o *optimizer) joinConditions(n Node) (Node, error) {
 
 // sink moves the parts of the condition that read one side below the join. Not below an outer side: its rows come out
 // also when the condition is not TRUE.
-func (n *Join) sink() Node {
+func (n *Join) sink() *Join {
 	if n.Cond == nil {
 		return n
 	}

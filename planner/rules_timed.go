@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// timedJoins recognise joins whose rows need not wait for ever: each gives the node for a Join that is of its kind, or
+// nil. Keys are out of the condition, and what reads one side is below. Such joins keep the time attributes of both sides.
+func timedJoins() []func(*Join) Node {
+	return []func(*Join) Node{}
+}
+
+// timedJoin is the node for a join that event time bounds, nil for a regular join.
+func timedJoin(n *Join) Node {
+	for _, f := range timedJoins() {
+		if x := f(n); x != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// recogniseJoins replaces the joins that event time bounds.
+func (o *optimizer) recogniseJoins(n Node) (Node, error) {
+	return rewrite(n, func(n Node) (Node, error) {
+		if j, ok := n.(*Join); ok {
+			if x := timedJoin(j); x != nil {
+				return x, nil
+			}
+		}
+		return n, nil
+	})
+}
+
+// keepsTime reports that recogniseJoins will find n, as it is bound.
+func (n *Join) keepsTime() bool {
+	timed := func(f Field) bool { return f.Time != NoTime }
+	if !slices.ContainsFunc(n.L.Fields(), timed) || !slices.ContainsFunc(n.R.Fields(), timed) {
+		return false
+	}
+	x, err := n.sink().keyed()
+	if p, ok := x.(*Project); ok {
+		x = p.In
+	}
+	j, ok := x.(*Join)
+	return err == nil && ok && timedJoin(j) != nil
+}
+
+// where is in filtered by c. A condition that makes a join below one that event time bounds goes into it at once: what
+// stands above then finds the time attributes it may use.
+func where(in Node, c expr.Expr) Node {
+	moved, stay := in, []expr.Expr(nil)
+	for _, x := range expr.Conjuncts(c) {
+		if y, ok := pushOne(moved, x); ok {
+			moved = y
+		} else {
+			stay = append(stay, x)
+		}
+	}
+	if timedCount(moved) == timedCount(in) {
+		return &Filter{In: in, Cond: c}
+	}
+	if stay == nil {
+		return moved
+	}
+	return &Filter{In: moved, Cond: expr.And(stay...)}
+}
+
+// timedCount is the number of joins in n that event time bounds.
+func timedCount(n Node) int {
+	count := 0
+	if j, ok := n.(*Join); ok && j.keepsTime() {
+		count++
+	}
+	for _, in := range n.Inputs() {
+		count += timedCount(in)
+	}
+	return count
+}
