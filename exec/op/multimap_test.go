@@ -22,13 +22,14 @@ var multimapSeeds = flag.Int("multimap.seeds", 1, "seeds per case of TestMultima
 
 // stateHarness is a subtask whose state goes through checkpoints: seal, close, restore.
 type stateHarness struct {
-	t      testing.TB
-	owner  *checkpoint.Owner
-	back   *checkpoint.Backend
-	budget int64
-	now    int64
-	id     checkpoint.ID
-	files  []checkpoint.StateFile
+	t        testing.TB
+	owner    *checkpoint.Owner
+	back     *checkpoint.Backend
+	budget   int64
+	now      int64
+	id       checkpoint.ID
+	restored [][]byte
+	files    []checkpoint.StateFile
 }
 
 func (s *stateHarness) ID() checkpoint.SubtaskID { return checkpoint.SubtaskID{Operator: "op"} }
@@ -36,7 +37,7 @@ func (s *stateHarness) Parallelism() int         { return 1 }
 func (s *stateHarness) Table(o checkpoint.TableOptions) (checkpoint.Table, error) {
 	return s.back.Table("op", o)
 }
-func (s *stateHarness) Restored() [][]byte           { return nil }
+func (s *stateHarness) Restored() [][]byte           { return s.restored }
 func (s *stateHarness) OwnsKeyGroup(int) bool        { return true }
 func (s *stateHarness) Now() int64                   { return s.now }
 func (s *stateHarness) Log() *slog.Logger            { return slog.New(slog.DiscardHandler) }
