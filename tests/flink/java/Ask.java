@@ -117,7 +117,7 @@ public final class Ask {
         while (m.find()) {
             head.put(m.group(1), m.group(2).trim());
         }
-        boolean changelog = "changelog".equals(head.get("compare"));
+        boolean changelog = head.containsKey("compare"); // else the rows that the changes leave
         int seconds = Integer.parseInt(head.getOrDefault("timeout", "" + TIMEOUT_SECONDS));
         StringBuilder out = new StringBuilder("-- Apache Flink " + VERSION + "\n");
         MemorySink.clear();

@@ -1,0 +1,3 @@
+-- compare: changelog
+CREATE TABLE nums (id INT, i INT, b BIGINT, d DECIMAL(10, 2), f DOUBLE, s STRING) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/nums.jsonl', 'format' = 'json');
+SELECT MIN(s) AS lo, MAX(s) AS hi FROM nums;

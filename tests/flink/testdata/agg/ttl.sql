@@ -1,0 +1,5 @@
+-- compare: changelog
+-- With a TTL, unchanged results come again.
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SET 'table.exec.state.ttl' = '1 h';
+SELECT k, MAX(v) AS hi FROM events GROUP BY k;

@@ -1,0 +1,3 @@
+-- compare: changelog
+CREATE TABLE chg (id INT, g STRING, v INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
+SELECT g, COUNT(*) AS n FROM chg GROUP BY g HAVING COUNT(*) > 1;

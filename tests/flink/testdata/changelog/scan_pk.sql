@@ -1,0 +1,3 @@
+-- compare: changelog
+CREATE TABLE chg_pk (id INT, g STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
+SELECT * FROM chg_pk;

@@ -1,0 +1,2 @@
+CREATE TABLE x (id INT) WITH ('connector' = 'filesystem', 'format' = 'json');
+SELECT * FROM x;

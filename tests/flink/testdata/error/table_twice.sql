@@ -1,0 +1,2 @@
+CREATE TABLE x (id INT) WITH ('connector' = 'print');
+CREATE TABLE x (id INT) WITH ('connector' = 'print');

@@ -1,0 +1,2 @@
+CREATE TABLE x (id INT) WITH ('connector' = 'nope');
+SELECT * FROM x;

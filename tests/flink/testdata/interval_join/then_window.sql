@@ -1,0 +1,3 @@
+CREATE TABLE impr (iid INT, ad STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/impr.jsonl', 'format' = 'json');
+CREATE TABLE taps (tid INT, ad STRING, cost INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/taps.jsonl', 'format' = 'json');
+SELECT TUMBLE_START(its, INTERVAL '1' MINUTE) AS ws, COUNT(*) AS n, SUM(cost) AS c FROM (SELECT i.ts AS its, t.cost FROM impr i JOIN taps t ON i.ad = t.ad AND t.ts BETWEEN i.ts AND i.ts + INTERVAL '1' MINUTE) GROUP BY TUMBLE(its, INTERVAL '1' MINUTE);

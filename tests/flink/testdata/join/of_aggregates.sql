@@ -1,0 +1,3 @@
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+SELECT a.cust, a.n, b.s FROM (SELECT cust, COUNT(*) AS n FROM orders GROUP BY cust) a JOIN (SELECT cust, SUM(qty) AS s FROM orders GROUP BY cust) b ON a.cust = b.cust;

@@ -1,0 +1,3 @@
+-- compare: kinds
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) AS ws, COUNT(*) AS n FROM events GROUP BY TUMBLE(ts, INTERVAL '10' SECOND) HAVING COUNT(*) > 3;

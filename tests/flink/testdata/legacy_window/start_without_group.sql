@@ -1,0 +1,2 @@
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT TUMBLE_START(ts, INTERVAL '10' SECOND) FROM events;

@@ -1,0 +1,2 @@
+CREATE TABLE ticks (sym STRING, ts TIMESTAMP(3), price INT, tax INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.price AS ap, LAST(B.price) AS bp, C.price AS cp ONE ROW PER MATCH AFTER MATCH SKIP TO FIRST B PATTERN (A B+ C) DEFINE B AS B.price > A.price, C AS C.price < LAST(B.price)) m;

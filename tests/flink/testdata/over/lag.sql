@@ -1,0 +1,3 @@
+-- compare: kinds
+CREATE TABLE events_d (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, v, LAG(v) OVER (PARTITION BY k ORDER BY ts) AS p, LAG(v, 2) OVER (PARTITION BY k ORDER BY ts) AS pp FROM events_d;

@@ -1,0 +1,3 @@
+-- compare: kinds
+CREATE TABLE events_d (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, v, RANK() OVER (PARTITION BY k ORDER BY ts) AS r, DENSE_RANK() OVER (PARTITION BY k ORDER BY ts) AS d FROM events_d;

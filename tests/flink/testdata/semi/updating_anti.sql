@@ -1,0 +1,3 @@
+CREATE TABLE chg (id INT, g STRING, v INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
+CREATE TABLE chg2 (id INT, g STRING, v INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg2.jsonl', 'format' = 'changelog-json');
+SELECT g, id FROM chg WHERE NOT EXISTS (SELECT 1 FROM chg2 WHERE chg2.id = chg.id);

@@ -1,0 +1,4 @@
+-- compare: kinds
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+CREATE TABLE s (k STRING, v INT) WITH ('connector' = 'memory');
+INSERT INTO s SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM events) WHERE rn = 1;

@@ -1,0 +1,2 @@
+CREATE TABLE s (id INT NOT NULL) WITH ('connector' = 'memory');
+INSERT INTO s SELECT CAST(NULL AS INT);

@@ -1,0 +1,4 @@
+-- compare: changelog
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+CREATE TABLE s (k STRING, ts TIMESTAMP(3)) WITH ('connector' = 'memory');
+INSERT INTO s SELECT k, ts FROM events;

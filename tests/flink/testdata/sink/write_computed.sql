@@ -1,0 +1,4 @@
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+CREATE TABLE s (id INT, twice AS id * 2) WITH ('connector' = 'memory');
+INSERT INTO s SELECT id, qty FROM orders;

@@ -1,0 +1,3 @@
+-- compare: changelog
+CREATE TABLE events_d (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, v, ts FROM events_d ORDER BY ts, v DESC;

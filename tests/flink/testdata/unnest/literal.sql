@@ -1,0 +1,2 @@
+-- compare: changelog
+SELECT x FROM UNNEST(ARRAY[3, 1, 2]) AS t(x);

@@ -1,0 +1,2 @@
+-- compare: changelog
+SELECT 1 AS a, 'x' || 'y' AS b, NULL AS c;

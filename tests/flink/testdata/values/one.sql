@@ -1,0 +1,2 @@
+-- compare: changelog
+VALUES (1, 'a'), (2, 'bcd');

@@ -1,0 +1,5 @@
+-- compare: changelog
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+CREATE VIEW v1 AS SELECT cust, qty FROM orders WHERE qty IS NOT NULL;
+SELECT cust, SUM(qty) AS s FROM v1 GROUP BY cust;

@@ -1,0 +1,2 @@
+CREATE TABLE holes (id INT, ts AS CASE WHEN id = 3 THEN CAST(NULL AS TIMESTAMP(3)) ELSE TIMESTAMPADD(SECOND, id, TIMESTAMP '2024-01-01 00:00:00') END, WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/nums.jsonl', 'format' = 'json');
+SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE holes, DESCRIPTOR(ts), INTERVAL '2' SECOND)) GROUP BY window_start, window_end;

@@ -1,0 +1,3 @@
+CREATE TABLE impr (iid INT, ad STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/impr.jsonl', 'format' = 'json');
+CREATE TABLE taps (tid INT, ad STRING, cost INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/taps.jsonl', 'format' = 'json');
+SELECT iid, ad FROM (SELECT * FROM TABLE(TUMBLE(TABLE impr, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) l WHERE NOT EXISTS (SELECT * FROM (SELECT * FROM TABLE(TUMBLE(TABLE taps, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) r WHERE l.ad = r.ad AND l.window_start = r.window_start AND l.window_end = r.window_end);

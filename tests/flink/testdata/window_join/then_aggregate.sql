@@ -1,0 +1,3 @@
+CREATE TABLE impr (iid INT, ad STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/impr.jsonl', 'format' = 'json');
+CREATE TABLE taps (tid INT, ad STRING, cost INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/taps.jsonl', 'format' = 'json');
+SELECT ws, COUNT(*) AS n, SUM(cost) AS c FROM (SELECT l.window_start AS ws, l.window_end AS we, r.cost FROM (SELECT * FROM TABLE(TUMBLE(TABLE impr, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) l JOIN (SELECT * FROM TABLE(TUMBLE(TABLE taps, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) r ON l.ad = r.ad AND l.window_start = r.window_start AND l.window_end = r.window_end) GROUP BY ws, we;

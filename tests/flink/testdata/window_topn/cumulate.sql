@@ -1,0 +1,3 @@
+-- compare: kinds
+CREATE TABLE events_d (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, v, window_start, window_end FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY v DESC) AS rn FROM TABLE(CUMULATE(TABLE events_d, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '30' SECOND))) WHERE rn <= 1;

@@ -1,0 +1,2 @@
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT v, window_start, window_end FROM TABLE(CUMULATE(TABLE events, DESCRIPTOR(ts), INTERVAL '7' SECOND, INTERVAL '20' SECOND));

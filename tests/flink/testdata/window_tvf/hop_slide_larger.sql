@@ -1,0 +1,3 @@
+-- compare: changelog
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, v, window_start, window_end FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '10' SECOND));
