@@ -1,0 +1,242 @@
+package op
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// DedupSpec describes a deduplication: of every Key the first or the last row in the order of a time attribute, of an
+// append-only input.
+type DedupSpec struct {
+	Input            *types.Schema
+	Key              []int
+	Time             int  // rowtime column; -1: processing time, the order of arrival
+	Last             bool // the last row; else the first
+	EmitUpdateBefore bool
+	TTL              int64 // ms, 0 = none
+}
+
+// NewDedup is Flink's Deduplicate. Rows must be exchanged by Key.
+//
+// By processing time the first row leaves at once and the rest is dropped; the last row is an update of the one before,
+// and a row equal to it is silent unless state can expire. By event time the last row so far leaves at once and later
+// ones, or as late ones, update it; the first row leaves, as +I, when the watermark has reached its time: then no earlier
+// one can come. Rows that come later than that are dropped and counted.
+func NewDedup(spec DedupSpec) func() exec.Operator {
+	return func() exec.Operator {
+		switch {
+		case spec.Last:
+			return &dedupLast{spec: spec}
+		case spec.Time < 0:
+			return &firstRank{rankCore: rankCore{spec: RankSpec{Input: spec.Input, Partition: spec.Key, From: 1, To: 1, ToColumn: -1,
+				TTL: spec.TTL, Output: spec.Input}}}
+		}
+		return &dedupFirst{spec: spec}
+	}
+}
+
+// dedupLast keeps the last row of every key; with a rowtime after eight bytes of its time.
+type dedupLast struct {
+	exec.Stateless
+	spec DedupSpec
+	rows checkpoint.Table
+	enc  *exec.KeyEncoder
+	keys checkpoint.Keys
+	refs []checkpoint.Ref
+	row  []byte
+	head int
+	out  *batch.Builder
+}
+
+// Open implements exec.Operator.
+func (d *dedupLast) Open(s exec.Subtask) (err error) {
+	d.enc = exec.NewKeyEncoder(d.spec.Key)
+	d.out = batch.NewBuilder(d.spec.Input)
+	format := "last/1:"
+	if d.spec.Time >= 0 {
+		d.head, format = 8, "last-by-time/1:"
+	}
+	d.rows, err = s.Table(checkpoint.TableOptions{Name: "rows", Format: format + rowFormat(d.spec.Input), TTL: d.spec.TTL})
+	return err
+}
+
+// Process implements exec.Operator.
+func (d *dedupLast) Process(_ int, b *batch.Batch, out exec.Emitter) error {
+	d.enc.Encode(b, &d.keys)
+	d.refs = resize(d.refs, d.keys.Len())
+	if err := d.rows.Probe(&d.keys, d.refs); err != nil {
+		return err
+	}
+	for i := range d.refs {
+		if err := d.offer(b, i, b.Row(i)); err != nil {
+			return fmt.Errorf("deduplication state: %w", err)
+		}
+		if d.out.Len() >= batch.Size-1 {
+			if err := flush(d.out, out); err != nil {
+				return err
+			}
+		}
+	}
+	return flush(d.out, out)
+}
+
+func (d *dedupLast) offer(b *batch.Batch, i, r int) error {
+	d.row = d.row[:0]
+	at := int64(0)
+	if d.spec.Time >= 0 {
+		v := b.Cols[d.spec.Time]
+		if v.IsNull(r) {
+			return nullTime(r, d.spec.Input.Columns[d.spec.Time].Name)
+		}
+		at = millis(v, v.Idx(r))
+		d.row = binary.LittleEndian.AppendUint64(d.row, uint64(at))
+	}
+	d.row = appendRow(d.row, b, r)
+	ref, created := d.refs[i], false
+	if ref == checkpoint.NoRow {
+		var err error
+		if ref, created, err = d.rows.Insert(&d.keys, i, 0); err != nil {
+			return err
+		}
+		d.refs[i] = ref
+	}
+	old := d.rows.Value(ref)
+	switch {
+	case created:
+		copyRow(d.out, b, r, types.Insert)
+	case d.spec.Time >= 0 && at < word(old, 0):
+		return nil
+	case d.spec.Time < 0 && d.spec.TTL == 0 && bytes.Equal(old, d.row):
+		return nil
+	default:
+		if d.spec.EmitUpdateBefore {
+			if err := emitRow(d.out, old[d.head:], types.UpdateBefore); err != nil {
+				return err
+			}
+		}
+		copyRow(d.out, b, r, types.UpdateAfter)
+	}
+	d.rows.Set(ref, d.row)
+	return nil
+}
+
+// dedupFirst keeps the earliest row of every key until the watermark has reached it, then only that it has left.
+type dedupFirst struct {
+	spec      DedupSpec
+	rows      checkpoint.Table // key → eight bytes of time, row; time only when the row has left
+	enc       *exec.KeyEncoder
+	keys      checkpoint.Keys
+	refs      []checkpoint.Ref
+	timers    timers
+	due       checkpoint.Keys
+	dueAt     []int64
+	row       []byte
+	late      *exec.Counter
+	watermark exec.Watermark
+	out       *batch.Builder
+}
+
+// Open implements exec.Operator.
+func (d *dedupFirst) Open(s exec.Subtask) (err error) {
+	d.enc = exec.NewKeyEncoder(d.spec.Key)
+	d.out = batch.NewBuilder(d.spec.Input)
+	d.late = s.Counter("late-dropped")
+	d.watermark = restoredWatermark(s.Restored())
+	d.rows, err = s.Table(checkpoint.TableOptions{Name: "rows", Format: "first-by-time/1:" + rowFormat(d.spec.Input), TTL: d.spec.TTL})
+	if err != nil {
+		return err
+	}
+	return d.rows.Visit(func(key, v []byte) bool {
+		if len(v) > 8 {
+			d.timers.add(word(v, 0), key, checkpoint.HashKey(key))
+		}
+		return true
+	})
+}
+
+// Process implements exec.Operator.
+func (d *dedupFirst) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
+	d.enc.Encode(b, &d.keys)
+	d.refs = resize(d.refs, d.keys.Len())
+	if err := d.rows.Probe(&d.keys, d.refs); err != nil {
+		return err
+	}
+	v := b.Cols[d.spec.Time]
+	for i, ref := range d.refs {
+		r := b.Row(i)
+		if v.IsNull(r) {
+			return nullTime(r, d.spec.Input.Columns[d.spec.Time].Name)
+		}
+		at := millis(v, v.Idx(r))
+		if exec.Watermark(at) < d.watermark {
+			d.late.Add(1)
+			continue
+		}
+		created := false
+		if ref == checkpoint.NoRow {
+			var err error
+			if ref, created, err = d.rows.Insert(&d.keys, i, 0); err != nil {
+				return err
+			}
+		}
+		if old := d.rows.Value(ref); !created && (len(old) == 8 || at >= word(old, 0)) {
+			continue
+		}
+		d.row = appendRow(binary.LittleEndian.AppendUint64(d.row[:0], uint64(at)), b, r)
+		d.rows.Set(ref, d.row)
+		d.timers.add(at, d.keys.Key(i), d.keys.Hashes[i])
+	}
+	return nil
+}
+
+// OnWatermark implements exec.Operator: the rows whose time has come leave, the earliest first.
+func (d *dedupFirst) OnWatermark(w exec.Watermark, out exec.Emitter) error {
+	if w <= d.watermark {
+		return nil
+	}
+	d.watermark = w
+	for {
+		d.due.Reset()
+		d.dueAt = d.timers.take(int64(w), batch.Size, &d.due, d.dueAt[:0])
+		if d.due.Len() == 0 {
+			return flush(d.out, out)
+		}
+		d.refs = resize(d.refs, d.due.Len())
+		if err := d.rows.Probe(&d.due, d.refs); err != nil {
+			return err
+		}
+		for i, ref := range d.refs {
+			if ref == checkpoint.NoRow {
+				continue // expired
+			}
+			v := d.rows.Value(ref)
+			if len(v) == 8 || word(v, 0) != d.dueAt[i] {
+				continue // an earlier row has come and gone
+			}
+			if d.out.Full() {
+				if err := flush(d.out, out); err != nil {
+					return err
+				}
+			}
+			if err := emitRow(d.out, v[8:], types.Insert); err != nil {
+				return fmt.Errorf("deduplication state: %w", err)
+			}
+			d.row = append(d.row[:0], v[:8]...)
+			d.rows.Set(ref, d.row)
+		}
+	}
+}
+
+// OnBarrier implements exec.Operator: the watermark is state, so that a restore drops no row as late that was in time.
+func (d *dedupFirst) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
+	return binary.BigEndian.AppendUint64(nil, uint64(d.watermark)), nil
+}
+
+// Close implements exec.Operator.
+func (d *dedupFirst) Close() error { return nil }
