@@ -21,11 +21,22 @@ type binder struct {
 	tables  map[string]*tableInfo
 	group   *grouping // set while binding what stands above an aggregation
 	depth   int       // of the expression being bound inside others
+	over    *overing  // set while binding what may hold OVER windows
 	notices []string
 }
 
 // expr binds e over the columns of s. A constant part that always fails is an error here rather than of the job.
 func (b *binder) expr(s *scope, e sql.Expr) (expr.Expr, error) {
+	switch x := e.(type) {
+	case *sql.Call:
+		if x.Over != nil {
+			return b.over.bind(b, x)
+		}
+	case *sql.Ident:
+		if a := b.over.alias(x); a != nil {
+			return b.expr(s, a)
+		}
+	}
 	if b.group != nil {
 		if x, err := b.group.replace(b, e); x != nil || err != nil {
 			return x, err
@@ -81,7 +92,7 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 			return nil, err
 		}
 		r, err := expr.NewCast(x, e.Type, e.Try)
-		if c, same := r.(*expr.Column); same && b.group == nil && s.cols[c.Index].field.Time != NoTime {
+		if c, same := r.(*expr.Column); same && b.group == nil && c.Index < len(s.cols) && s.cols[c.Index].field.Time != NoTime {
 			r = &expr.Cast{X: c, T: c.T} // a cast takes the time attribute away, also one to the same type
 		}
 		return r, err
@@ -318,10 +329,6 @@ func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
 		return nil, err
 	}
 	switch {
-	case e.Over != nil:
-		return nil, diag.New(diag.Unsupported, e.Pos, "%s(...) OVER is not supported", strings.ToUpper(name)).
-			WithDetail("OVER windows are not supported yet").
-			WithHint("aggregate by a window: GROUP BY window_start, window_end over TUMBLE")
 	case expr.IsFlinkAgg(name) && b.p.funcs.Lookup(name) == nil:
 		return nil, b.misplacedAggregate(e, name)
 	case e.Distinct || e.Star || e.Filter != nil || e.Within != nil || e.Nulls != sql.NullsUnset:
@@ -351,6 +358,10 @@ func functionName(p sql.Path) (string, error) {
 }
 
 func (b *binder) misplacedAggregate(e *sql.Call, name string) error {
+	if _, ok := expr.LookupOver(name); ok {
+		return diag.New(diag.Semantic, e.Pos, "%s needs an OVER window", strings.ToUpper(name)).
+			WithHint("write %s(...) OVER (PARTITION BY ... ORDER BY ...)", strings.ToUpper(name))
+	}
 	if _, ok := expr.LookupAgg(name); !ok {
 		return unsupportedAggregate(e, name)
 	}

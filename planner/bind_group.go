@@ -14,6 +14,7 @@ import (
 // aggregate calls become columns of the Aggregate's output: the keys, then the aggregates.
 type grouping struct {
 	input *scope
+	outer *grouping   // arguments are bound above it: OVER windows of aggregates
 	keys  []expr.Expr // over input
 	pre   []expr.Expr // what the aggregation reads: keys, then arguments and filters; over input
 	aggs  []expr.Agg  // columns of pre
@@ -48,6 +49,12 @@ func walkSQL(e sql.Expr, f func(sql.Expr) bool) {
 	case *sql.Call:
 		all(e.Args...)
 		all(e.Filter)
+		if e.Over != nil {
+			all(e.Over.Partition...)
+			for _, o := range e.Over.Order {
+				all(o.X)
+			}
+		}
 	case *sql.Cast:
 		all(e.X)
 	case *sql.Unary:
@@ -96,7 +103,7 @@ func (g *grouping) replace(b *binder, e sql.Expr) (expr.Expr, error) {
 	if _, ok := e.(*sql.Literal); ok {
 		return nil, nil
 	}
-	if len(g.keys) == 0 || hasAggregate(e) {
+	if len(g.keys) == 0 || hasAggregate(e) || hasOver(e) {
 		return nil, nil
 	}
 	b.group = nil
@@ -169,8 +176,9 @@ func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
 	}
 	a := expr.Agg{Kind: kind, Arg: -1, Filter: -1, Distinct: e.Distinct}
 	text := name + "(*)"
-	b.group = nil
-	defer func() { b.group = g }()
+	saved := b.group
+	b.group = g.outer
+	defer func() { b.group = saved }()
 	if e.Star {
 		a.Kind = expr.AggCountStar
 	} else {

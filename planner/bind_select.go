@@ -20,12 +20,9 @@ type item struct {
 
 // selectQuery binds one SELECT block in SQL's order: FROM, WHERE, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
 func (b *binder) selectQuery(q *sql.Select) (Node, error) {
-	group, hints := b.group, b.hints
-	b.group = nil
-	defer func() { b.group, b.hints = group, hints }()
-	if err := refuseSelect(q); err != nil {
-		return nil, err
-	}
+	group, hints, over := b.group, b.hints, b.over
+	b.group, b.over = nil, nil
+	defer func() { b.group, b.hints, b.over = group, hints, over }()
 	var err error
 	if b.hints, err = b.queryHints(q); err != nil {
 		return nil, err
@@ -44,15 +41,25 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	if err := b.openGroup(q, s); err != nil {
 		return nil, err
 	}
+	w, err := b.openOver(q, s)
+	if err != nil {
+		return nil, err
+	}
 	items, err := b.items(q, s)
 	if err != nil {
 		return nil, err
 	}
 	var having expr.Expr
 	if q.Having != nil {
+		b.over = nil
 		if having, err = b.condition(s, q.Having, "HAVING"); err != nil {
 			return nil, err
 		}
+		b.over = w
+	}
+	qualify, err := w.qualify(b, q)
+	if err != nil {
+		return nil, err
 	}
 	sort, hidden, err := b.order(q.Order, s, items, q.Distinct)
 	if err != nil {
@@ -71,6 +78,7 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	if err := b.hints.checkUsed(s); err != nil {
 		return nil, err
 	}
+	n = w.node(n, qualify, items, hidden)
 	return b.finish(q, n, items, sort, hidden)
 }
 
@@ -110,16 +118,6 @@ func unique(name string, taken map[string]bool) string {
 	return out
 }
 
-func refuseSelect(q *sql.Select) error {
-	if q.Qualify != nil {
-		return diag.New(diag.Unsupported, q.Qualify.Position(), "QUALIFY is not supported").WithDetail("OVER windows are not supported yet")
-	}
-	if len(q.Windows) > 0 {
-		return diag.New(diag.Unsupported, q.Windows[0].Name.Pos, "the WINDOW clause is not supported").WithDetail("OVER windows are not supported yet")
-	}
-	return nil
-}
-
 // openGroup starts an aggregation when the block has GROUP BY, HAVING or aggregates.
 func (b *binder) openGroup(q *sql.Select, s *scope) error {
 	grouped := q.GroupBy != nil || q.Having != nil
@@ -129,6 +127,7 @@ func (b *binder) openGroup(q *sql.Select, s *scope) error {
 	for _, o := range q.Order {
 		grouped = grouped || hasAggregate(o.X)
 	}
+	grouped = grouped || hasAggregate(q.Qualify)
 	if !grouped {
 		return nil
 	}

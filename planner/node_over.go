@@ -2,8 +2,12 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 )
 
@@ -14,6 +18,11 @@ type Over struct {
 	Partition []int
 	Order     []SortKey
 	Calls     []overCall
+	// Windows is the number of different windows in the SELECT block: partition, order and frame.
+	Windows int
+	// Final computes the calls when the input has ended, over any window.
+	Final bool
+	Pos   diag.Pos // of the first OVER
 }
 
 // overCall is a call of Over and the name of its column.
@@ -44,14 +53,42 @@ func (n *Over) label() string {
 	}
 	calls := make([]string, len(n.Calls))
 	for i, c := range n.Calls {
-		calls[i] = c.Agg.Text + " AS " + c.Name
+		calls[i] = c.Agg.Text
+		if n.framesDiffer() {
+			calls[i] += " " + n.frameText(c.Frame)
+		}
+		calls[i] += " AS " + c.Name
 	}
-	frame := ""
-	if len(n.Calls) > 0 {
-		frame = ", window=[" + n.Calls[0].Frame.String() + "]"
+	s := fmt.Sprintf("Over(partitionBy=[%s], orderBy=[%s]", keyNames(in, n.Partition), strings.Join(order, ", "))
+	if !n.framesDiffer() {
+		s += ", window=[" + n.frameText(n.Calls[0].Frame) + "]"
 	}
-	return fmt.Sprintf("Over(partitionBy=[%s], orderBy=[%s]%s, select=[%s])", keyNames(in, n.Partition), strings.Join(order, ", "),
-		frame, strings.Join(calls, ", "))
+	return s + ", select=[" + strings.Join(calls, ", ") + "])"
+}
+
+func (n *Over) framesDiffer() bool {
+	return slices.ContainsFunc(n.Calls, func(c overCall) bool { return c.Frame != n.Calls[0].Frame })
+}
+
+// frameText is a frame as SQL: distances in time as intervals.
+func (n *Over) frameText(f expr.Frame) string {
+	if f.Rows || len(n.Order) == 0 || !n.In.Fields()[n.Order[0].Col].Type.IsTimestamp() {
+		return f.String()
+	}
+	bound := func(d int64) string {
+		switch {
+		case d == expr.UnboundedPreceding:
+			return "UNBOUNDED PRECEDING"
+		case d == expr.UnboundedFollowing:
+			return "UNBOUNDED FOLLOWING"
+		case d < 0:
+			return millis(-d) + " PRECEDING"
+		case d > 0:
+			return millis(d) + " FOLLOWING"
+		}
+		return "CURRENT ROW"
+	}
+	return "RANGE BETWEEN " + bound(f.Lo) + " AND " + bound(f.Hi)
 }
 
 // sortKeyText is a sort key as SQL, with what SQL does not say left out: ASC and NULLS FIRST of ASC, NULLS LAST of DESC.
@@ -67,4 +104,162 @@ func sortKeyText(k SortKey, in []Field) string {
 		s += " NULLS LAST"
 	}
 	return s
+}
+
+// by is what the rows are ordered by, for a window with one order column.
+func (n *Over) by() op.OverOrder {
+	switch n.In.Fields()[n.Order[0].Col].Time {
+	case Rowtime:
+		return op.OverByRowtime
+	case Proctime:
+		return op.OverByProctime
+	}
+	return op.OverByValue
+}
+
+func (n *Over) slug() string   { return "over" }
+func (n *Over) stateful() bool { return true }
+
+func (n *Over) updates() bool {
+	if n.Final {
+		return false
+	}
+	return len(n.Order) != 1 || n.by() == op.OverByValue || updating(n.In)
+}
+
+func (n *Over) physicalLabel() string {
+	s := strings.Replace(n.label(), "Over(", "OverAggregate(", 1)
+	if n.Final {
+		s = strings.TrimSuffix(s, ")") + ", emit=[at the end of the input])"
+	}
+	return s
+}
+
+func (n *Over) modify(_ *phys, _ Kinds) Kinds {
+	if n.Final || n.by() != op.OverByValue {
+		return Inserts
+	}
+	return AllKinds
+}
+
+func (n *Over) settle(p *phys, _ demand, _ *Trait, apply bool) bool {
+	return p.settleInput(0, full, apply)
+}
+
+// upsertKeys: a key of the input stays one if all rows of it are of one partition.
+func (n *Over) upsertKeys(p *phys) [][]int {
+	var out [][]int
+	for _, k := range p.in[0].keys {
+		if subset(n.Partition, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (n *Over) distribute(b *builder, p *phys) error {
+	if kinds := p.in[0].trait.Kinds &^ Inserts; kinds != 0 && !n.Final && n.by() != op.OverByValue {
+		name := n.In.Fields()[n.Order[0].Col].Name
+		return diag.New(diag.Semantic, n.Pos, "OVER (... ORDER BY %s) does not support consuming %s changes produced by %s",
+			name, kinds.words(), origin(p.in[0]).op.label()).
+			WithDetail("%s is a time attribute: rows leave once, in order of time, and cannot be taken back", name).
+			WithHint("order by a plain column: ORDER BY CAST(%s AS TIMESTAMP(3)), or put the OVER window below what updates its rows", name)
+	}
+	b.keyed(p, n.Partition)
+	p.dist = slices.Clone(n.Partition)
+	return nil
+}
+
+// pushFilter moves conditions on the partition below: they keep or drop whole partitions.
+func (n *Over) pushFilter(c expr.Expr) (Node, bool) {
+	if !subset(expr.ColumnsOf(c), n.Partition) || len(n.Partition) == 0 {
+		return nil, false
+	}
+	return n.withInputs([]Node{addFilter(n.In, c)}), true
+}
+
+// prune drops calls nobody reads; without calls the window is gone.
+func (n *Over) prune(need []bool) (Node, []int) {
+	width := len(n.In.Fields())
+	in := slices.Clone(need[:width])
+	var calls []overCall
+	at := make([]int, len(n.Calls)) // place among the calls kept
+	for i, c := range n.Calls {
+		at[i] = -1
+		if !need[width+i] {
+			continue
+		}
+		at[i] = len(calls)
+		calls = append(calls, c)
+		c.reads(in)
+	}
+	if len(calls) > 0 {
+		for _, k := range n.Partition {
+			in[k] = true
+		}
+		for _, k := range n.Order {
+			in[k.Col] = true
+		}
+	}
+	x, im := prune(n.In, in)
+	if len(calls) == 0 {
+		m := slices.Clone(im)
+		for range n.Calls {
+			m = append(m, -1)
+		}
+		return x, m
+	}
+	c := *n
+	c.In, c.Partition, c.Order = x, remapInts(n.Partition, im), slices.Clone(n.Order)
+	for i := range c.Order {
+		c.Order[i].Col = im[c.Order[i].Col]
+	}
+	c.Calls = nil
+	for _, call := range calls {
+		c.Calls = append(c.Calls, call.remap(im))
+	}
+	m := slices.Clone(im)
+	for _, p := range at {
+		if p >= 0 {
+			p += len(x.Fields())
+		}
+		m = append(m, p)
+	}
+	return &c, m
+}
+
+// reads marks the columns a call needs.
+func (c overCall) reads(need []bool) {
+	for _, i := range []int{c.Agg.Arg, c.Agg.Filter, c.Default} {
+		if i >= 0 {
+			need[i] = true
+		}
+	}
+}
+
+func (c overCall) remap(m []int) overCall {
+	for _, i := range []*int{&c.Agg.Arg, &c.Agg.Filter, &c.Default} {
+		if *i >= 0 {
+			*i = m[*i]
+		}
+	}
+	return c
+}
+
+func (n *Over) lower(l *lowering, x *exec.Node, p *phys) {
+	spec := op.OverSpec{Input: p.schema(0), Partition: n.Partition, Calls: make([]expr.OverCall, len(n.Calls)),
+		EmitUpdateBefore: p.before(), TTL: l.ttl(), Output: x.Output}
+	for i, c := range n.Calls {
+		spec.Calls[i] = c.OverCall
+	}
+	if n.Final {
+		var keys []op.SortKey
+		for _, k := range n.Order {
+			keys = append(keys, op.SortKey(k))
+		}
+		x.Operator = op.NewOverFinal(spec, keys)
+		return
+	}
+	spec.Order, spec.By, spec.Frame = op.SortKey(n.Order[0]), n.by(), n.Calls[0].Frame
+	x.Operator = op.NewOver(spec)
 }

@@ -22,6 +22,7 @@ var rules = []rule{
 	{"merge-calcs", (*optimizer).mergeCalcs},
 	{"recognise-windows", (*optimizer).recogniseWindows},
 	{"prune-columns", (*optimizer).pruneColumns},
+	{"place-over", (*optimizer).placeOver},
 	{"push-into-scans", (*optimizer).pushIntoScans},
 }
 

@@ -54,6 +54,15 @@ func (a *Agg) TakesNull() bool {
 	return a.KeepNulls || a.Kind == AggSingle || a.Kind == AggJSONObject
 }
 
+// KeepsValues reports an aggregate whose state is all its values.
+func (a *Agg) KeepsValues() bool {
+	switch a.Kind {
+	case AggList, AggCollect, AggArray, AggJSONObject, AggJSONArray:
+		return true
+	}
+	return false
+}
+
 // Same reports that a and b compute the same over the same input.
 func (a *Agg) Same(b *Agg) bool {
 	return a.Kind == b.Kind && a.Arg == b.Arg && a.Filter == b.Filter && a.Distinct == b.Distinct &&
