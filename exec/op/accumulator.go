@@ -30,13 +30,17 @@ const (
 type accKind uint8
 
 const (
-	accCount    accKind = iota // word: count of non-NULL arguments (or rows)
-	accSumInt                  // words: sum (wrapping), count
-	accSumFloat                // words: sum, count
-	accSumDec                  // words: sum lo, sum hi, count; the sign bit of count marks an overflow, which sticks
-	accExtreme                 // words: value, has — MIN and MAX of PhysI64, PhysF64, PhysBool
-	accExtreme2                // words: value lo, value hi, has — MIN and MAX of PhysI128
-	accTail                    // tail: MIN and MAX of strings
+	accCount      accKind = iota // word: count of non-NULL arguments (or rows)
+	accSumInt                    // words: sum (wrapping), count
+	accSumFloat                  // words: sum, count
+	accSumDec                    // words: sum lo, sum hi, count; the sign bit of count marks an overflow, which sticks
+	accExtreme                   // words: value, has — MIN and MAX of PhysI64, PhysF64, PhysBool
+	accExtreme2                  // words: value lo, value hi, has — MIN and MAX of PhysI128
+	accTail                      // tail: MIN and MAX of strings, FIRST_VALUE and LAST_VALUE of all PhysStr
+	accVariance                  // words: count, mean, sum of squared distances from the mean
+	accSingle                    // words: rows, value lo, value hi, has — SINGLE_VALUE
+	accSingleTail                // words: rows; tail: SINGLE_VALUE of PhysStr
+	accList                      // word: number of the next value; the values are in a valueList
 )
 
 // accumulator is one aggregate's place in a state row.
@@ -44,18 +48,31 @@ type accumulator struct {
 	expr.Agg
 	acc      accKind
 	off      int // byte offset of its words
+	size     int // of its words, in bytes
 	tail     int // index of its tail, -1 = none
 	distinct int // index of its distinct set, -1 = none
 	slot     int // its counter within the distinct set's rows
 	extremes *extremeSet
+	list     *valueList // the values of accList, and of FIRST_VALUE and LAST_VALUE under retraction
+	nulls    bool       // NULL arguments are inputs too
+	slow     bool       // not in the fixed words of a row alone: see aggCore.slow
 }
 
 // layout places the accumulators of aggs in a row and returns the size of the fixed part and the number of tails.
 func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
 	fixed = rowFixed
 	for _, a := range aggs {
-		acc := accumulator{Agg: a, off: fixed, tail: -1, distinct: -1}
+		acc := accumulator{Agg: a, off: fixed, tail: -1, distinct: -1, nulls: a.TakesNull()}
+		str := a.Arg >= 0 && a.ArgType.Phys() == types.PhysStr
 		switch a.Kind {
+		case expr.AggStddevPop, expr.AggStddevSamp, expr.AggVarPop, expr.AggVarSamp:
+			acc.acc, fixed = accVariance, fixed+24
+		case expr.AggList, expr.AggCollect, expr.AggArray, expr.AggJSONObject, expr.AggJSONArray:
+			acc.acc, fixed = accList, fixed+8
+		case expr.AggSingle:
+			if acc.acc, fixed = accSingle, fixed+32; str {
+				acc.acc, acc.tail, tails, fixed = accSingleTail, tails, tails+1, fixed-24
+			}
 		case expr.AggCountStar, expr.AggCount:
 			acc.acc, fixed = accCount, fixed+8
 		case expr.AggSum, expr.AggAvg:
@@ -77,6 +94,10 @@ func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
 				acc.acc, fixed = accExtreme, fixed+16
 			}
 		}
+		if a.Kind == expr.AggFirst || a.Kind == expr.AggLast {
+			fixed += 8 // the number of the next value, used under retraction
+		}
+		acc.size = fixed - acc.off
 		accs = append(accs, acc)
 	}
 	return accs, fixed, tails
@@ -115,6 +136,8 @@ func (a *accumulator) add(row []byte, v *batch.Vec, i int, sign int64) {
 		setWord(row, a.off+8, word(row, a.off+8)+sign)
 	case accSumDec:
 		a.addDec(row, v, i, sign)
+	case accVariance:
+		a.addVariance(row, v, i, sign)
 	case accExtreme, accExtreme2:
 		a.offer(row, v, i)
 	}
@@ -154,16 +177,21 @@ func (a *accumulator) offer(row []byte, v *batch.Vec, i int) {
 		return
 	}
 	setWord(row, hasOff, 1)
+	setValue(row, a.off, v, i)
+}
+
+// setValue stores the non-NULL value at index i of v, of a fixed-size class, at off: one word, two for PhysI128.
+func setValue(row []byte, off int, v *batch.Vec, i int) {
 	switch v.Type.Phys() {
 	case types.PhysI64:
-		setWord(row, a.off, v.I64[i])
+		setWord(row, off, v.I64[i])
 	case types.PhysF64:
-		setWord(row, a.off, int64(math.Float64bits(v.F64[i])))
+		setWord(row, off, int64(math.Float64bits(v.F64[i])))
 	case types.PhysBool:
-		setWord(row, a.off, boolWord(v.Bool[i]))
+		setWord(row, off, boolWord(v.Bool[i]))
 	case types.PhysI128:
-		setWord(row, a.off, int64(v.I128[i].Lo))
-		setWord(row, a.off+8, v.I128[i].Hi)
+		setWord(row, off, int64(v.I128[i].Lo))
+		setWord(row, off+8, v.I128[i].Hi)
 	}
 }
 
@@ -175,6 +203,9 @@ func boolWord(b bool) int64 {
 }
 
 func (a *accumulator) beats(row []byte, v *batch.Vec, i int) bool {
+	if a.Kind == expr.AggFirst || a.Kind == expr.AggLast {
+		return a.Kind == expr.AggLast
+	}
 	var c int
 	switch v.Type.Phys() {
 	case types.PhysI64:
@@ -202,52 +233,69 @@ func compare[T int64 | float64 | string](a, b T) int {
 	return 0
 }
 
-// result is the aggregate's value for a row.
+// result is the aggregate's value for a row; not of accList, whose values are elsewhere.
 func (a *accumulator) result(row []byte, fixed int) types.Datum {
+	if a.tail >= 0 {
+		tail, ok := tailOf(row, fixed, a.tail)
+		switch {
+		case !ok:
+			return types.NullDatum
+		case a.Type.IsNested():
+			d, err := types.DecodeNested(string(tail), a.Type)
+			if err != nil {
+				panic(err) // written by this process: a bug
+			}
+			return d
+		}
+		return types.StrDatum(string(tail))
+	}
+	lo, hi, ok := a.value(row)
+	if !ok {
+		return types.NullDatum
+	}
+	return extremeDatum(a.Type.Phys(), lo, hi)
+}
+
+// value is the result of an accumulator in fixed words, as extremeDatum reads them; ok is false for NULL.
+func (a *accumulator) value(row []byte) (lo, hi int64, ok bool) {
 	switch a.acc {
 	case accCount:
-		return types.IntDatum(word(row, a.off))
+		return word(row, a.off), 0, true
 	case accSumInt:
 		n := word(row, a.off+8)
 		if n == 0 {
-			return types.NullDatum
+			return 0, 0, false
 		}
 		sum := word(row, a.off)
 		if a.Kind == expr.AggAvg {
 			sum /= n
 		}
-		return types.IntDatum(a.Type.Kind.Wrap(sum))
+		return a.Type.Kind.Wrap(sum), 0, true
 	case accSumFloat:
 		n := word(row, a.off+8)
 		if n == 0 {
-			return types.NullDatum
+			return 0, 0, false
 		}
-		sum := math.Float64frombits(uint64(word(row, a.off)))
+		sum := float(row, a.off)
 		if a.Kind == expr.AggAvg {
 			sum /= float64(n)
 		}
 		if a.Type.Kind == types.Float {
 			sum = float64(float32(sum))
 		}
-		return types.FloatDatum(sum)
+		return int64(math.Float64bits(sum)), 0, true
 	case accSumDec:
-		return a.decResult(row)
+		return a.decimal(row)
+	case accVariance:
+		return a.variance(row)
 	case accExtreme:
-		if word(row, a.off+8) == 0 {
-			return types.NullDatum
-		}
-		return extremeDatum(a.ArgType.Phys(), word(row, a.off), 0)
+		return word(row, a.off), 0, word(row, a.off+8) != 0
 	case accExtreme2:
-		if word(row, a.off+16) == 0 {
-			return types.NullDatum
-		}
-		return extremeDatum(types.PhysI128, word(row, a.off), word(row, a.off+8))
+		return word(row, a.off), word(row, a.off+8), word(row, a.off+16) != 0
+	case accSingle:
+		return word(row, a.off+8), word(row, a.off+16), word(row, a.off) > 0 && word(row, a.off+24) != 0
 	}
-	tail, ok := tailOf(row, fixed, a.tail)
-	if !ok {
-		return types.NullDatum
-	}
-	return types.StrDatum(string(tail))
+	return 0, 0, false
 }
 
 func extremeDatum(p types.Phys, lo, hi int64) types.Datum {
@@ -262,20 +310,19 @@ func extremeDatum(p types.Phys, lo, hi int64) types.Datum {
 	return types.IntDatum(lo)
 }
 
-// decResult is SUM as DECIMAL(38,s) or AVG as DECIMAL(38,max(6,s)); NULL without arguments or after an overflow.
-func (a *accumulator) decResult(row []byte) types.Datum {
+// decimal is SUM as DECIMAL(38,s) or AVG as DECIMAL(38,max(6,s)); NULL without arguments or after an overflow.
+func (a *accumulator) decimal(row []byte) (lo, hi int64, ok bool) {
 	n := word(row, a.off+16)
 	if n <= 0 {
-		return types.NullDatum
+		return 0, 0, false
 	}
 	sum := types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)}
 	if a.Kind == expr.AggAvg {
-		var ok bool
 		if sum, ok = types.DecimalDiv(sum, a.ArgType.Scale, types.I128(n), 0, types.MaxDecimalPrecision, a.Type.Scale); !ok {
-			return types.NullDatum
+			return 0, 0, false
 		}
 	}
-	return types.I128Datum(sum)
+	return int64(sum.Lo), sum.Hi, true
 }
 
 // tailOf is tail i of a row; ok is false when it holds no value.

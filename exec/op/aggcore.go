@@ -7,7 +7,6 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
-	"github.com/streamsql/streamsql/sql/types"
 )
 
 // aggCore accumulates batches into state rows. Group and window aggregates share it: they differ in what a key is and
@@ -18,6 +17,9 @@ type aggCore struct {
 	retract       bool // the input carries -U and -D
 	groups        checkpoint.Table
 	distinct      []*distinctSet
+	lists         []*valueList    // all of them, to probe
+	listAccs      []*accumulator  // those of accList
+	one           checkpoint.Keys // a single key
 	rows          [][]byte
 	mask          []bool
 	scratch, tail []byte
@@ -63,6 +65,16 @@ func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
 				return err
 			}
 		}
+		if a.acc == accList || c.retract && (a.Kind == expr.AggFirst || a.Kind == expr.AggLast) {
+			if a.list, err = openValueList(s, spec.state+".values."+strconv.Itoa(i), a, c.retract, spec.ttl); err != nil {
+				return err
+			}
+			c.lists = append(c.lists, a.list)
+			if a.acc == accList {
+				c.listAccs = append(c.listAccs, a)
+			}
+		}
+		a.slow = a.acc == accTail || a.acc == accSingle || a.acc == accSingleTail || a.extremes != nil || a.list != nil
 	}
 	return nil
 }
@@ -94,10 +106,8 @@ func (c *aggCore) joinDistinct(s exec.Subtask, a *accumulator, spec coreSpec) er
 // entries of retractions without a group stay NoRow and the rows are ignored, as in Flink. Groups emptied by the batch
 // stay in the table, with count 0, for the caller to remove.
 func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []checkpoint.Ref, t toucher) error {
-	for _, d := range c.distinct {
-		if err := d.probe(b, keys); err != nil {
-			return err
-		}
+	if err := c.probeSets(b, keys); err != nil {
+		return err
 	}
 	if c.retract && b.Kinds != nil {
 		return c.accumulateRows(b, keys, refs, t)
@@ -114,8 +124,7 @@ func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []check
 		setWord(row, rowCount, word(row, rowCount)+1)
 	}
 	for k := range c.accs {
-		a := &c.accs[k]
-		if a.acc != accTail && a.extremes == nil {
+		if a := &c.accs[k]; !a.slow {
 			if err := c.column(a, b, c.rows); err != nil {
 				return err
 			}
@@ -123,15 +132,52 @@ func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []check
 	}
 	for k := range c.accs {
 		a := &c.accs[k]
-		if a.acc != accTail && a.extremes == nil {
+		if !a.slow {
 			continue
 		}
+		if err := c.inputs(a, b, len(refs)); err != nil {
+			return err
+		}
 		for i, r := range refs {
-			if row := b.Row(i); a.wants(b, row) {
-				if err := c.slow(a, b, keys, i, r, row, 1); err != nil {
-					return err
-				}
+			if !c.mask[i] {
+				continue
 			}
+			if err := c.change(a, b, keys, i, r, b.Row(i), 1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// probeSets brings what is kept per value into memory for a batch with these keys.
+func (c *aggCore) probeSets(b *batch.Batch, keys *checkpoint.Keys) error {
+	for _, d := range c.distinct {
+		if err := d.probe(b, keys); err != nil {
+			return err
+		}
+	}
+	return c.probeLists(keys)
+}
+
+// probeLists brings the value lists of keys into memory; buckets are found by the place of a key.
+func (c *aggCore) probeLists(keys *checkpoint.Keys) error {
+	for _, l := range c.lists {
+		if err := l.m.done(); err != nil {
+			return err
+		}
+		if err := l.m.probe(keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doneLists ends the use of the lists of the last probe.
+func (c *aggCore) doneLists() error {
+	for _, l := range c.lists {
+		if err := l.m.done(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -163,18 +209,12 @@ func (a *accumulator) wants(b *batch.Batch, r int) bool {
 			return false
 		}
 	}
-	return a.Arg < 0 || !b.Cols[a.Arg].IsNull(r)
+	return a.Arg < 0 || a.nulls || !b.Cols[a.Arg].IsNull(r)
 }
 
-// column accumulates one aggregate over an append-only batch.
-func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
-	if a.Arg < 0 && a.Filter < 0 {
-		for _, row := range rows {
-			setWord(row, a.off, word(row, a.off)+1)
-		}
-		return nil
-	}
-	c.mask = resize(c.mask, len(rows))
+// inputs sets c.mask to the rows of an append-only batch, of n rows, that the aggregate takes.
+func (c *aggCore) inputs(a *accumulator, b *batch.Batch, n int) error {
+	c.mask = resize(c.mask, n)
 	if a.Filter < 0 && b.Cols[a.Arg].Valid == nil && !b.Cols[a.Arg].Const {
 		for i := range c.mask {
 			c.mask[i] = true
@@ -185,9 +225,21 @@ func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
 		}
 	}
 	if a.distinct >= 0 {
-		if err := c.distinct[a.distinct].first(a.slot, c.retract, c.mask); err != nil {
-			return err
+		return c.distinct[a.distinct].first(a.slot, c.retract, c.mask)
+	}
+	return nil
+}
+
+// column accumulates one aggregate over an append-only batch.
+func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
+	if a.Arg < 0 && a.Filter < 0 {
+		for _, row := range rows {
+			setWord(row, a.off, word(row, a.off)+1)
 		}
+		return nil
+	}
+	if err := c.inputs(a, b, len(rows)); err != nil {
+		return err
 	}
 	if a.acc == accCount {
 		for i, row := range rows {
@@ -241,7 +293,7 @@ func (c *aggCore) accumulateRows(b *batch.Batch, keys *checkpoint.Keys, refs []c
 			return err
 		}
 		if n == 0 {
-			if err := c.reset(ref, keys.Key(i), keys.Hashes[i]); err != nil {
+			if err := c.reset(ref, keys, i); err != nil {
 				return err
 			}
 		}
@@ -292,8 +344,8 @@ func (c *aggCore) accumulateRow(b *batch.Batch, keys *checkpoint.Keys, ref check
 				continue
 			}
 		}
-		if a.extremes != nil || a.acc == accTail {
-			if err := c.slow(a, b, keys, i, ref, r, sign); err != nil {
+		if a.slow {
+			if err := c.change(a, b, keys, i, ref, r, sign); err != nil {
 				return err
 			}
 			continue
@@ -307,89 +359,4 @@ func (c *aggCore) accumulateRow(b *batch.Batch, keys *checkpoint.Keys, ref check
 		a.add(c.groups.Mutable(ref), v, idx, sign)
 	}
 	return nil
-}
-
-// slow accumulates what may change a row's size or another table: string extremes and retractable extremes.
-func (c *aggCore) slow(a *accumulator, b *batch.Batch, keys *checkpoint.Keys, k int, ref checkpoint.Ref, r int, sign int64) error {
-	v := b.Cols[a.Arg]
-	i := v.Idx(r)
-	if a.extremes == nil {
-		s := v.Str[i]
-		cur, ok := tailOf(c.groups.Value(ref), c.fixed, a.tail)
-		if ok && (a.Kind == expr.AggMin && s >= string(cur) || a.Kind == expr.AggMax && s <= string(cur)) {
-			return nil
-		}
-		c.setTail(a, ref, s, false)
-		return nil
-	}
-	c.scratch = orderedBytes(c.scratch[:0], v, i)
-	lo, hi, some, err := a.extremes.update(keys.Key(k), keys.Hashes[k], string(c.scratch), sign)
-	if err != nil {
-		return err
-	}
-	if a.Kind == expr.AggMax {
-		lo = hi
-	}
-	if a.acc == accTail {
-		c.setTail(a, ref, lo, !some)
-		return nil
-	}
-	row := c.groups.Mutable(ref)
-	words := 1
-	if a.acc == accExtreme2 {
-		words = 2
-	}
-	setWord(row, a.off+8*words, boolWord(some))
-	if some {
-		x, y := fromOrdered(a.ArgType.Phys(), lo)
-		setWord(row, a.off, x)
-		if words == 2 {
-			setWord(row, a.off+8, y)
-		}
-	}
-	return nil
-}
-
-func (c *aggCore) setTail(a *accumulator, ref checkpoint.Ref, s string, none bool) {
-	c.tail = withTail(c.tail, c.groups.Value(ref), c.fixed, a.tail, s, none)
-	c.groups.Set(ref, c.tail)
-}
-
-// reset makes a group whose count reached zero that of a group never seen, within its batch.
-func (c *aggCore) reset(ref checkpoint.Ref, key []byte, hash uint64) error {
-	row := c.groups.Mutable(ref)
-	for k := range c.accs {
-		a := &c.accs[k]
-		if a.extremes != nil {
-			if err := a.extremes.drop(key, hash); err != nil {
-				return err
-			}
-		}
-		if a.tail >= 0 {
-			c.setTail(a, ref, "", true)
-			row = c.groups.Mutable(ref)
-		}
-	}
-	clearRow(row, c.fixed, c.tails)
-	return nil
-}
-
-// remove deletes a group from the state.
-func (c *aggCore) remove(ref checkpoint.Ref, key []byte, hash uint64) error {
-	for k := range c.accs {
-		if e := c.accs[k].extremes; e != nil {
-			if err := e.drop(key, hash); err != nil {
-				return err
-			}
-		}
-	}
-	c.groups.Delete(ref)
-	return nil
-}
-
-// results fills res with the aggregates of a row.
-func (c *aggCore) results(row []byte, res []types.Datum) {
-	for k := range c.accs {
-		res[k] = c.accs[k].result(row, c.fixed)
-	}
 }

@@ -19,6 +19,14 @@ type GroupAggSpec struct {
 	EmitUpdateBefore bool          // downstream needs -U
 	TTL              int64         // ms, 0 = none
 	Output           *types.Schema // key columns, then aggregates
+	Mini             MiniBatch
+}
+
+// MiniBatch delays results until so many rows have come, so many milliseconds have passed since the first of them, a
+// watermark or a barrier comes, or the input ends. Size 0: results leave with every batch.
+type MiniBatch struct {
+	Size    int
+	Latency int64
 }
 
 // NewGroupAggregate is the keyed, updating aggregation of Flink's GroupAggregate. Results are emitted once per key and
@@ -28,33 +36,49 @@ func NewGroupAggregate(spec GroupAggSpec) func() exec.Operator {
 }
 
 type groupAggregate struct {
-	spec    GroupAggSpec
-	core    aggCore
-	enc     *exec.KeyEncoder
-	keys    checkpoint.Keys
-	refs    []checkpoint.Ref
-	touched []touch
-	old     []byte // previous row images, for -U and for finding unchanged results
-	out     *batch.Builder
-	oldRes  []types.Datum
-	newRes  []types.Datum
+	spec     GroupAggSpec
+	subtask  exec.Subtask
+	core     aggCore
+	enc      *exec.KeyEncoder
+	keys     checkpoint.Keys
+	refs     []checkpoint.Ref
+	touched  []touch
+	old      []byte      // previous row images, for -U and for finding unchanged results
+	oldLists []listValue // previous values of the aggregates that are not in the rows
+	newLists []listValue
+	failed   error // of a callback
+	rows     [][]byte
+	changes  []aggChange
+	out      *batch.Builder
+
+	// With mini-batch: the keys of the touched groups, the rows since the last results and when they are due.
+	pending  checkpoint.Keys
+	part     checkpoint.Keys
+	buffered int
+	due      int64
 }
 
-// touch is a group changed by the current batch.
+// touch is a group changed since the last results.
 type touch struct {
 	ref     checkpoint.Ref
-	index   int // position among the batch's rows that count, of the first row of the group
-	old     int // start of the previous image in groupAggregate.old
-	oldLen  int
-	existed bool // the group had rows before the batch
+	index   int  // its key, in the keys of the batch or, with mini-batch, in pending
+	old     int  // start of the previous image in groupAggregate.old
+	oldLen  int  //
+	lists   int  // start of the previous values in groupAggregate.oldLists
+	existed bool // the group had rows before
+}
+
+// listValue is the value of an aggregate that is not in the row; ok is false for NULL.
+type listValue struct {
+	s  string
+	ok bool
 }
 
 // Open implements exec.Operator.
 func (g *groupAggregate) Open(s exec.Subtask) error {
+	g.subtask = s
 	g.enc = exec.NewKeyEncoder(g.spec.Keys)
 	g.out = batch.NewBuilder(g.spec.Output)
-	g.oldRes = make([]types.Datum, len(g.spec.Aggs))
-	g.newRes = make([]types.Datum, len(g.spec.Aggs))
 	return g.core.open(s, coreSpec{
 		aggs: g.spec.Aggs, retract: g.spec.InputMode != types.AppendOnly, ttl: g.spec.TTL, state: "groups",
 	})
@@ -70,19 +94,52 @@ func (g *groupAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 	if err := g.core.groups.Probe(&g.keys, g.refs); err != nil {
 		return err
 	}
-	g.touched, g.old = g.touched[:0], g.old[:0]
-	if err := g.core.accumulate(b, &g.keys, g.refs, g); err != nil {
+	err := g.core.accumulate(b, &g.keys, g.refs, g)
+	if err == nil {
+		err = g.failed
+	}
+	if err != nil {
 		return err
 	}
-	return g.emit(b, out)
+	if g.spec.Mini.Size == 0 {
+		defer g.forget()
+		return g.emit(g.touched, &g.keys, b, out)
+	}
+	if err := g.core.doneLists(); err != nil {
+		return err
+	}
+	if g.buffered == 0 {
+		g.due = g.subtask.Now() + g.spec.Mini.Latency
+	}
+	if g.buffered += b.Len(); g.buffered >= g.spec.Mini.Size {
+		return g.emitPending(out)
+	}
+	return nil
 }
 
-// beforeChange implements toucher: it keeps the image of a row before its first change in the batch.
+func (g *groupAggregate) forget() {
+	g.touched, g.old, g.buffered = g.touched[:0], g.old[:0], 0
+	clear(g.oldLists)
+	g.oldLists = g.oldLists[:0]
+	g.pending.Reset()
+}
+
+// beforeChange implements toucher: it keeps the image of a row before its first change since the last results.
 func (g *groupAggregate) beforeChange(i int, r checkpoint.Ref, row []byte) {
 	if binary.LittleEndian.Uint32(row[rowTouch:]) != 0 {
 		return
 	}
-	g.touched = append(g.touched, touch{ref: r, index: i, old: len(g.old), oldLen: len(row), existed: word(row, rowCount) > 0})
+	t := touch{ref: r, index: i, old: len(g.old), oldLen: len(row), lists: len(g.oldLists), existed: word(row, rowCount) > 0}
+	if len(g.core.listAccs) > 0 && t.existed {
+		g.keepLists(i)
+	}
+	if g.spec.Mini.Size > 0 {
+		t.index = g.pending.Len()
+		g.pending.Buf = append(g.pending.Buf, g.keys.Key(i)...)
+		g.pending.Ends = append(g.pending.Ends, int32(len(g.pending.Buf)))
+		g.pending.Hashes = append(g.pending.Hashes, g.keys.Hashes[i])
+	}
+	g.touched = append(g.touched, t)
 	g.old = append(g.old, row...)
 	binary.LittleEndian.PutUint32(row[rowTouch:], uint32(len(g.touched)))
 }
@@ -94,61 +151,66 @@ func (g *groupAggregate) beforeChanges(refs []checkpoint.Ref, rows [][]byte) {
 	}
 }
 
-func (g *groupAggregate) emit(b *batch.Batch, out exec.Emitter) error {
-	for _, t := range g.touched {
-		row := g.core.groups.Mutable(t.ref)
-		binary.LittleEndian.PutUint32(row[rowTouch:], 0)
-		r := b.Row(t.index)
-		exists := word(row, rowCount) > 0
-		switch old := g.old[t.old : t.old+t.oldLen]; {
-		case !t.existed && exists:
-			g.core.results(row, g.newRes)
-			g.append(b, r, types.Insert, g.newRes)
-		case t.existed && !exists:
-			g.core.results(old, g.oldRes)
-			g.append(b, r, types.Delete, g.oldRes)
-		case exists:
-			g.core.results(old, g.oldRes)
-			g.core.results(row, g.newRes)
-			// Flink emits unchanged results only when state can expire, to keep the consumers' state alive.
-			if g.spec.TTL == 0 && sameResults(g.oldRes, g.newRes) {
-				break
-			}
-			if g.spec.EmitUpdateBefore {
-				g.append(b, r, types.UpdateBefore, g.oldRes)
-			}
-			g.append(b, r, types.UpdateAfter, g.newRes)
-		}
-		if !exists {
-			if err := g.core.remove(t.ref, g.keys.Key(t.index), g.keys.Hashes[t.index]); err != nil {
-				return err
-			}
-		}
-		// An update's two rows stay in one batch.
-		if g.out.Len() >= batch.Size-1 {
-			if err := flush(g.out, out); err != nil {
-				return err
-			}
-		}
+// keepLists keeps the values of the group of key i that are not in its row.
+func (g *groupAggregate) keepLists(i int) {
+	var err error
+	if g.oldLists, err = g.core.listValues(g.oldLists, i); err != nil && g.failed == nil {
+		g.failed = err
 	}
-	return flush(g.out, out)
 }
 
-func (g *groupAggregate) append(b *batch.Batch, r int, k types.RowKind, res []types.Datum) {
-	for i, c := range g.spec.Keys {
-		g.out.Cols[i].AppendFrom(b.Cols[c], r)
+// emitPending emits the changes of a mini-batch.
+func (g *groupAggregate) emitPending(out exec.Emitter) error {
+	if g.buffered == 0 {
+		return nil
 	}
-	for i := range res {
-		g.out.Cols[len(g.spec.Keys)+i].AppendDatum(res[i])
+	for from := 0; from < len(g.touched); from += batch.Size {
+		ts := g.touched[from:min(from+batch.Size, len(g.touched))]
+		g.part.Reset()
+		for i := range ts {
+			k := ts[i].index
+			g.part.Buf = append(g.part.Buf, g.pending.Key(k)...)
+			g.part.Ends = append(g.part.Ends, int32(len(g.part.Buf)))
+			g.part.Hashes = append(g.part.Hashes, g.pending.Hashes[k])
+		}
+		g.refs = resize(g.refs, g.part.Len())
+		if err := g.core.groups.Probe(&g.part, g.refs); err != nil {
+			return err
+		}
+		if err := g.core.probeLists(&g.part); err != nil {
+			return err
+		}
+		live := ts[:0]
+		for i, t := range ts {
+			// A row that expired meanwhile is no group any more; one that came back has a touch of its own.
+			if r := g.refs[i]; r != checkpoint.NoRow && binary.LittleEndian.Uint32(g.core.groups.Value(r)) == uint32(from+i+1) {
+				t.ref, t.index = r, i
+				live = append(live, t)
+			}
+		}
+		if err := g.emit(live, &g.part, nil, out); err != nil {
+			return err
+		}
 	}
-	g.out.RowKindDone(k)
+	g.forget()
+	return nil
 }
 
-// OnWatermark implements exec.Operator; nothing depends on event time.
-func (g *groupAggregate) OnWatermark(exec.Watermark, exec.Emitter) error { return nil }
+// OnWatermark implements exec.Operator. Results do not depend on event time, but none stays behind a watermark.
+func (g *groupAggregate) OnWatermark(_ exec.Watermark, out exec.Emitter) error {
+	return g.emitPending(out)
+}
 
 // OnBarrier implements exec.Operator; all state is in tables.
-func (g *groupAggregate) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) { return nil, nil }
+func (g *groupAggregate) OnBarrier(_ checkpoint.Barrier, out exec.Emitter) ([]byte, error) {
+	return nil, g.emitPending(out)
+}
+
+// NextTimer implements exec.ProcessingTimer.
+func (g *groupAggregate) NextTimer() (int64, bool) { return g.due, g.buffered > 0 }
+
+// OnTimer implements exec.ProcessingTimer.
+func (g *groupAggregate) OnTimer(_ int64, out exec.Emitter) error { return g.emitPending(out) }
 
 // Close implements exec.Operator.
 func (g *groupAggregate) Close() error { return nil }
@@ -160,17 +222,6 @@ func flush(b *batch.Builder, out exec.Emitter) error {
 	err := out.Emit(b.Finish())
 	b.Reset()
 	return err
-}
-
-func sameResults(a, b []types.Datum) bool {
-	for i := range a {
-		x, y := &a[i], &b[i]
-		if x.IsNull != y.IsNull || x.I64 != y.I64 || x.Hi != y.Hi || x.Bool != y.Bool || x.Str != y.Str ||
-			x.F64 != y.F64 && (x.F64 == x.F64 || y.F64 == y.F64) {
-			return false
-		}
-	}
-	return true
 }
 
 func resize[T any](s []T, n int) []T {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
@@ -50,6 +51,18 @@ func (r aggRow) append(b *batch.Builder, k types.RowKind) {
 type aggCase struct {
 	agg   expr.Agg
 	naive func(rows []aggRow) string
+}
+
+// orderCase is an aggregate whose result depends on the order of arrival: the naive program replays the group's changes.
+type orderCase struct {
+	agg    expr.Agg
+	replay func(log []aggEvent) string
+}
+
+// aggEvent is a change of a group's rows.
+type aggEvent struct {
+	row     aggRow
+	retract bool
 }
 
 func aggCases(t *testing.T) []aggCase {
@@ -160,7 +173,7 @@ func TestGroupAggregateAgainstNaive(t *testing.T) {
 			for _, updateBefore := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%v/-U=%v/budget=%d", mode, updateBefore, budget), func(t *testing.T) {
 					for seed := range int64(8) {
-						randomAggregate(t, seed, mode, updateBefore, budget)
+						randomAggregate(t, seed, mode, updateBefore, budget, MiniBatch{Size: 100 * int(seed%2)})
 					}
 				})
 			}
@@ -168,7 +181,7 @@ func TestGroupAggregateAgainstNaive(t *testing.T) {
 	}
 }
 
-func randomAggregate(t *testing.T, seed int64, mode types.ChangelogMode, updateBefore bool, budget int64) {
+func randomAggregate(t *testing.T, seed int64, mode types.ChangelogMode, updateBefore bool, budget int64, mini MiniBatch) {
 	rnd := rand.New(rand.NewSource(seed))
 	cases := aggCases(t)
 	var aggs []expr.Agg
@@ -178,8 +191,15 @@ func randomAggregate(t *testing.T, seed int64, mode types.ChangelogMode, updateB
 		aggs = append(aggs, c.agg)
 		out.Columns = append(out.Columns, types.Column{Name: c.agg.Text, Type: c.agg.Type})
 	}
+	ordered := orderCases(t)
+	for i, c := range ordered {
+		c.agg.Text = fmt.Sprintf("list%d", i)
+		aggs = append(aggs, c.agg)
+		out.Columns = append(out.Columns, types.Column{Name: c.agg.Text, Type: c.agg.Type})
+	}
+	logs := map[string][]aggEvent{}
 	o := openOp(t, NewGroupAggregate(GroupAggSpec{Input: aggInput, Keys: []int{0}, Aggs: aggs, InputMode: mode,
-		EmitUpdateBefore: updateBefore, Output: out}), newSubtask(t, budget))
+		EmitUpdateBefore: updateBefore, Output: out, Mini: mini}), newSubtask(t, budget))
 	defer o.Close()
 	live := map[string][]aggRow{}
 	table := map[string]int{}
@@ -196,6 +216,9 @@ func randomAggregate(t *testing.T, seed int64, mode types.ChangelogMode, updateB
 					kind = types.UpdateBefore
 				}
 				live[k][i].append(b, kind)
+				if logs[k] = append(logs[k], aggEvent{live[k][i], true}); len(live[k]) == 1 {
+					logs[k] = nil
+				}
 				live[k] = append(live[k][:i:i], live[k][i+1:]...)
 				continue
 			}
@@ -209,9 +232,24 @@ func randomAggregate(t *testing.T, seed int64, mode types.ChangelogMode, updateB
 			}
 			r.append(b, []types.RowKind{types.Insert, types.UpdateAfter}[rnd.Intn(2)*int(mode/types.Retract)])
 			live[k] = append(live[k], r)
+			logs[k] = append(logs[k], aggEvent{r, false})
 		}
 		if err := o.Process(0, b.Finish(), &em); err != nil {
 			t.Fatal(err)
+		}
+		switch rnd.Intn(3) * mini.Size {
+		case mini.Size: // without mini-batch, too
+			if _, err := o.OnBarrier(checkpoint.Barrier{}, &em); err != nil {
+				t.Fatal(err)
+			}
+		case 2 * mini.Size:
+			if err := o.OnWatermark(5, &em); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			if o.(exec.ProcessingTimer).OnTimer(0, &em) != nil {
+				t.Fatal("timer")
+			}
 		}
 		want := map[string]int{}
 		for k, rows := range live {
@@ -221,6 +259,9 @@ func randomAggregate(t *testing.T, seed int64, mode types.ChangelogMode, updateB
 			parts := []string{k}
 			for _, c := range cases {
 				parts = append(parts, c.naive(rows))
+			}
+			for _, c := range ordered {
+				parts = append(parts, c.replay(logs[k]))
 			}
 			want[strings.Join(parts, "|")]++
 		}

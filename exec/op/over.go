@@ -102,10 +102,8 @@ func (c *overCore) open(s exec.Subtask, spec *OverSpec, retract bool, ttl int64)
 func (c *overCore) begin(b *batch.Batch, keys *checkpoint.Keys) error {
 	c.keys = keys
 	if c.hasAggs {
-		for _, d := range c.agg.distinct {
-			if err := d.probe(b, keys); err != nil {
-				return err
-			}
+		if err := c.agg.probeSets(b, keys); err != nil {
+			return err
 		}
 		c.refs = resize(c.refs, keys.Len())
 		if err := c.agg.groups.Probe(keys, c.refs); err != nil {
@@ -129,7 +127,7 @@ func (c *overCore) step(b *batch.Batch, i, r int, sign int64) error {
 			return err
 		}
 		if n == 0 {
-			if err := c.agg.reset(ref, c.keys.Key(i), c.keys.Hashes[i]); err != nil {
+			if err := c.agg.reset(ref, c.keys, i); err != nil {
 				return err
 			}
 		}
@@ -140,7 +138,9 @@ func (c *overCore) step(b *batch.Batch, i, r int, sign int64) error {
 // results computes the calls for the partition of row i.
 func (c *overCore) results(i int) error {
 	if c.hasAggs {
-		c.agg.results(c.agg.groups.Value(c.refs[i]), c.res)
+		if err := c.agg.resultsAt(c.agg.groups.Value(c.refs[i]), i, c.res); err != nil {
+			return err
+		}
 	}
 	return c.fn.results(i)
 }

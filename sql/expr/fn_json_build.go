@@ -172,6 +172,9 @@ func jsonArrayEval(b *site) func(Session) Eval {
 	}
 }
 
+// AppendJSONText appends s as a JSON string, with quotes, as the JSON functions write it.
+func AppendJSONText(dst []byte, s string) []byte { return appendJSONString(dst, s) }
+
 // appendJSON writes a value of type t as JSON: time stamps as ISO text, TIMESTAMP_LTZ in UTC, bytes in base 64.
 func appendJSON(dst []byte, d types.Datum, t types.Type) []byte {
 	if d.IsNull {
