@@ -106,7 +106,7 @@ func goValue(d types.Datum, t types.Type, s expr.Session) any {
 			v = d.I128()
 		}
 		return Decimal{Unscaled: v.Big(), Scale: t.Scale}
-	case types.Char, types.Varchar:
+	case types.Char, types.Varchar, types.Variant:
 		return d.Str
 	case types.Binary, types.Varbinary:
 		return []byte(d.Str)

@@ -46,7 +46,7 @@ func appendJSON(dst []byte, d types.Datum, t types.Type, s expr.Session) []byte 
 			bits = 32
 		}
 		return types.AppendFloat(dst, d.F64, bits)
-	case types.Decimal:
+	case types.Decimal, types.Variant:
 		return append(dst, expr.Text(d, t, s)...)
 	case types.Char, types.Varchar:
 		return appendString(dst, d.Str)

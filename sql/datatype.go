@@ -110,7 +110,9 @@ func (p *parser) typeName() types.Type {
 		return p.rowType(t)
 	case "INTERVAL":
 		return p.intervalType(p.intervalRange())
-	case "RAW", "VARIANT", "STRUCTURED", "TIMESTAMP_TZ", "BITMAP":
+	case "VARIANT":
+		p.refuse(t.pos, "type VARIANT", "PARSE_JSON(text) makes a VARIANT in a query; a table keeps the text as STRING")
+	case "RAW", "STRUCTURED", "TIMESTAMP_TZ", "BITMAP":
 		p.refuse(t.pos, "type "+t.up, "use STRING or BYTES, or a ROW type")
 	}
 	p.i--

@@ -120,7 +120,7 @@ func AggType(kind AggKind, arg types.Type) (types.Type, error) {
 	case AggCountStar, AggCount:
 		return types.BigIntType.NotNull(), nil
 	case AggMin, AggMax:
-		if arg.IsNested() || arg.Kind == types.Null || arg.IsBytes() {
+		if arg.IsNested() || arg.Kind == types.Null || arg.Kind == types.Variant || arg.IsBytes() {
 			return arg, aggRefused(kind, arg, "it takes numbers, strings, BOOLEAN, DATE, TIME, TIMESTAMP and intervals")
 		}
 		return arg.WithNull(true), nil

@@ -39,14 +39,18 @@ func castable(from, to types.Type) (why, hint string, ok bool) {
 	if from.Kind == types.Null || from.SameIgnoringNull(to) {
 		return "", "", true
 	}
-	if from.IsNested() || to.IsNested() {
+	if from.IsNested() || to.IsNested() && from.Kind != types.Variant {
 		return castableNested(from, to)
 	}
 	switch {
+	case from.Kind == types.Variant:
+		return castableVariant(to)
 	case from.IsString():
-		return "", "", !to.IsInterval()
+		return "", "", !to.IsInterval() && to.Kind != types.Variant
 	case from.IsBytes():
 		return "", "", to.IsString() || to.IsBytes()
+	case to.Kind == types.Variant:
+		return "", "PARSE_JSON makes a VARIANT of JSON text", false
 	case to.IsString():
 		return "", "", true
 	case to.IsBytes():

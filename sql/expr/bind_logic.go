@@ -60,9 +60,9 @@ func alignOperands(op string, l, r Expr) (_, _ Expr, total bool, err error) {
 		return l, &Cast{X: r, T: lt.WithNull(true), Mode: CastTry}, false, nil
 	case lt.IsString() && isTemporal(rt) && isEquality(op):
 		return &Cast{X: l, T: rt.WithNull(true), Mode: CastTry}, r, false, nil
-	case lt.Kind == rt.Kind && !lt.IsNested():
+	case lt.Kind == rt.Kind && !lt.IsNested() && lt.Kind != types.Variant:
 		return l, r, false, nil
-	case lt.Kind == rt.Kind && isEquality(op):
+	case lt.Kind == rt.Kind && lt.IsNested() && isEquality(op):
 		t, err := CommonType([]types.Type{lt, rt})
 		if err != nil {
 			return nil, nil, false, err
@@ -85,6 +85,8 @@ func incomparable(op string, lt, rt types.Type) error {
 			other = lt
 		}
 		err.WithDetail("strings are not converted silently").WithHint("CAST the string to %s", other.WithNull(true))
+	case lt.Kind == types.Variant || rt.Kind == types.Variant:
+		err.WithHint("CAST the VARIANT to a number or BOOLEAN, or compare JSON_STRING of it")
 	case lt.IsNested():
 		err.WithDetail("%s values have no order", lt.Kind)
 	default:

@@ -22,6 +22,8 @@ func NewItem(x, index Expr) (Expr, error) {
 				WithHint("the first element is [1]")
 		}
 		return &Item{X: x, Index: convert(index, types.BigIntType), T: t.Elem.WithNull(true)}, nil
+	case types.Variant:
+		return newVariantItem(x, index)
 	case types.Map:
 		if index.Type().IsString() && t.Key.IsString() {
 			// The declared length says nothing about which keys there are: MAP['a', 1] takes the value of a STRING column.

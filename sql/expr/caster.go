@@ -29,6 +29,8 @@ func (c caster) fn(from, to types.Type) castFn {
 		return same
 	case from.IsNested() && to.IsNested():
 		return c.nested(from, to)
+	case from.Kind == types.Variant:
+		return fromVariant(to)
 	case from.IsString() && !to.IsString():
 		return c.fromString(to)
 	case to.IsString():

@@ -97,7 +97,11 @@ func (c *compiler) build(n *node, e Expr) error {
 	case *Cast:
 		return c.cast(n, e)
 	case *Item:
-		n.run, n.lazy = strict(e.T, false, itemKernel(e)), true
+		k := itemKernel(e)
+		if e.X.Type().Kind == types.Variant {
+			k = variantItemKernel(e)
+		}
+		n.run, n.lazy = strict(e.T, false, k), true
 	case *FieldRef:
 		n.run, n.lazy = strict(e.T, false, fieldKernel(e)), true
 	case *Construct:

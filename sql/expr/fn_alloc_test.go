@@ -31,6 +31,7 @@ var functionBenches = []string{
 	"UPPER(s)", "SUBSTRING(s, 2, 3)", "REPLACE(s, 'x', 'yy')", "CONCAT(s, '-', s)", "LPAD(s, 20, '*')", "TRIM(s)", "SPLIT_INDEX(s, '-', 1)", "MD5(s)", "REGEXP(s, 'x+')",
 	"DATE_FORMAT(ts, 'yyyy-MM-dd HH:mm')", "EXTRACT(HOUR FROM ts)", "FLOOR(ts TO HOUR)", "TO_TIMESTAMP_LTZ(i, 3)", "FROM_UNIXTIME(i)", "TIMESTAMPDIFF(DAY, ts, TIMESTAMP '2024-01-01 00:00:00')",
 	"JSON_VALUE(j, '$.user.name')", "JSON_VALUE(j, 'lax $.price' | RETURNING DOUBLE)", "PARSE_URL(u, 'HOST')", "ABS(i)", "SQRT(i)", "HEX(s)", "JSON_OBJECT('a', s)",
+	"PARSE_JSON(j)", "CAST(PARSE_JSON(j)['price'] AS DOUBLE)", "JSON_QUERY(j, '$.user')",
 }
 
 // TestFunctionAllocations: the frequent functions allocate per batch, not per row.

@@ -10,7 +10,7 @@ import (
 func builtins() []*Func {
 	return slices.Concat(conditionalFuncs(), mathFuncs(), roundFuncs(), stringFuncs(), substringFuncs(), regexpFuncs(),
 		urlFuncs(), printfFuncs(), hashFuncs(), miscFuncs(), timeUnitFuncs(), timeFuncs(),
-		arrayFuncs(), mapFuncs(), jsonFuncs())
+		arrayFuncs(), mapFuncs(), jsonFuncs(), variantFuncs())
 }
 
 // conditionalFuncs evaluate only the arguments they need; they bind to CASE and COALESCE.

@@ -95,7 +95,6 @@ func insteadOf(name string) string {
 }
 
 var instead = map[string]string{
-	"PARSE_JSON": "keep the text and read it with JSON_VALUE or JSON_QUERY", "TRY_PARSE_JSON": "keep the text and read it with JSON_VALUE or JSON_QUERY",
 	"JSON_LENGTH":       "JSON_VALUE(x, '$.length()' RETURNING INTEGER)",
 	"CURRENT_WATERMARK": "filter late rows by comparing the row's time with CURRENT_TIMESTAMP",
 	"SOURCE_WATERMARK":  "declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table",

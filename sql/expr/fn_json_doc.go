@@ -12,6 +12,7 @@ import (
 // nothing once the slice has grown. Strings without escapes alias the text.
 type jsonDoc struct {
 	nodes []jsonNode
+	order []int32 // the members of the objects being written, sorted; a stack
 	depth int
 }
 
@@ -264,10 +265,16 @@ func (d *jsonDoc) member(at int32, key string) int32 {
 }
 
 // append writes node at compactly, with the keys of objects in order.
-func (d *jsonDoc) append(dst []byte, at int32) []byte {
+func (d *jsonDoc) append(dst []byte, at int32) []byte { return d.appendWith(dst, at, false) }
+
+// appendWith is append that can leave numbers as they are written.
+func (d *jsonDoc) appendWith(dst []byte, at int32, plain bool) []byte {
 	n := &d.nodes[at]
 	switch n.kind {
 	case jsonNumber:
+		if plain {
+			return append(dst, n.text...)
+		}
 		return appendJSONNumber(dst, n.text)
 	case jsonString:
 		return appendJSONString(dst, n.text)
@@ -277,25 +284,27 @@ func (d *jsonDoc) append(dst []byte, at int32) []byte {
 			if m != n.first {
 				dst = append(dst, ',')
 			}
-			dst = d.append(dst, m)
+			dst = d.appendWith(dst, m, plain)
 		}
 		return append(dst, ']')
 	case jsonObject:
-		return d.appendObject(dst, at)
+		return d.appendObject(dst, at, plain)
 	}
 	return append(dst, n.text...)
 }
 
-func (d *jsonDoc) appendObject(dst []byte, at int32) []byte {
-	ms := make([]int32, 0, d.nodes[at].count)
+func (d *jsonDoc) appendObject(dst []byte, at int32, plain bool) []byte {
+	from := len(d.order)
 	for m := d.nodes[at].first; m >= 0; m = d.nodes[m].next {
-		ms = append(ms, m)
+		d.order = append(d.order, m)
 	}
-	slices.SortStableFunc(ms, func(a, b int32) int { return strings.Compare(d.nodes[a].key, d.nodes[b].key) })
+	to := len(d.order)
+	slices.SortStableFunc(d.order[from:], func(a, b int32) int { return strings.Compare(d.nodes[a].key, d.nodes[b].key) })
 	dst = append(dst, '{')
 	first := true
-	for i, m := range ms {
-		if i+1 < len(ms) && d.nodes[ms[i+1]].key == d.nodes[m].key {
+	for i := from; i < to; i++ {
+		m := d.order[i]
+		if i+1 < to && d.nodes[d.order[i+1]].key == d.nodes[m].key {
 			continue // the last of equal keys counts
 		}
 		if !first {
@@ -303,8 +312,9 @@ func (d *jsonDoc) appendObject(dst []byte, at int32) []byte {
 		}
 		first = false
 		dst = append(appendJSONString(dst, d.nodes[m].key), ':')
-		dst = d.append(dst, m)
+		dst = d.appendWith(dst, m, plain)
 	}
+	d.order = d.order[:from]
 	return append(dst, '}')
 }
 

@@ -61,6 +61,8 @@ var operators = []Entry{
 	op("collection", "[]", "array[index]", "The element at an index that counts from 1; NULL outside."),
 	op("collection", "[]", "map[key]", "The value of a key; NULL when there is none."),
 
+	op("variant", "[]", "variant[index], variant['key']", "An element, counted from 1, or the value of a key as a VARIANT; NULL when there is none."),
+
 	op("JSON", "IS JSON", "string IS [NOT] JSON [VALUE | SCALAR | ARRAY | OBJECT]", "Whether the string is JSON text of that kind."),
 
 	op("construction", "ROW", "ROW(a, …) or (a, b, …)", "A row of values."),

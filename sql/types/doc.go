@@ -15,6 +15,7 @@
 //	DECIMAL(p>18,s)                           PhysI128   value * 10^s
 //	FLOAT, DOUBLE                             PhysF64    FLOAT holds float32 values widened
 //	CHAR VARCHAR STRING BINARY VARBINARY      PhysStr    the bytes; strings are UTF-8
+//	VARIANT                                   PhysStr    JSON text: sorted keys, no spaces, numbers in their shortest form
 //	ARRAY MAP MULTISET ROW                    PhysStr    the value encoding of value.go (AppendValue)
 //
 // The rules of values live here too, free of expressions and batches: DECIMAL arithmetic (decimal.go), the calendar and

@@ -38,7 +38,7 @@ func (w textWriter) append(dst []byte, d Datum, t Type) []byte {
 		return AppendFloat(dst, d.F64, 64)
 	case Decimal:
 		return AppendDecimal(dst, d.Decimal(t), t.Scale)
-	case Char, Varchar:
+	case Char, Varchar, Variant:
 		return append(dst, d.Str...)
 	case Binary, Varbinary:
 		if !w.hexBytes {

@@ -29,6 +29,7 @@ const (
 	TimestampLTZ
 	IntervalYearMonth
 	IntervalDayTime
+	Variant // made by PARSE_JSON; no table column has it
 	Array
 	Map
 	Multiset
@@ -105,6 +106,7 @@ var (
 	DoubleType  = Of(Double)
 	DateType    = Of(Date)
 	TimestampMs = TimestampOf(Timestamp, 3)
+	VariantType = Of(Variant)
 )
 
 // DecimalOf is DECIMAL(p,s), nullable.
@@ -143,7 +145,7 @@ func (t Type) Phys() Phys {
 		return PhysBool
 	case Float, Double:
 		return PhysF64
-	case Char, Varchar, Binary, Varbinary, Array, Map, Multiset, Row:
+	case Char, Varchar, Binary, Varbinary, Variant, Array, Map, Multiset, Row:
 		return PhysStr
 	case Decimal:
 		if t.Precision > 18 {
@@ -235,7 +237,7 @@ var kindNames = [...]string{
 	Null: "NULL", Boolean: "BOOLEAN", TinyInt: "TINYINT", SmallInt: "SMALLINT", Int: "INT", BigInt: "BIGINT",
 	Float: "FLOAT", Double: "DOUBLE", Decimal: "DECIMAL", Char: "CHAR", Varchar: "VARCHAR", Binary: "BINARY",
 	Varbinary: "VARBINARY", Date: "DATE", Time: "TIME", Timestamp: "TIMESTAMP", TimestampLTZ: "TIMESTAMP_LTZ",
-	IntervalYearMonth: "INTERVAL", IntervalDayTime: "INTERVAL", Array: "ARRAY", Map: "MAP", Multiset: "MULTISET",
+	IntervalYearMonth: "INTERVAL", IntervalDayTime: "INTERVAL", Variant: "VARIANT", Array: "ARRAY", Map: "MAP", Multiset: "MULTISET",
 	Row: "ROW",
 }
 
