@@ -50,7 +50,7 @@ func (n *Over) streaming() error {
 	case n.Windows > 1:
 		return refuse("different OVER windows in one SELECT over an unbounded query are not supported",
 			"all of them must have the same PARTITION BY, ORDER BY and frame; ROW_NUMBER counts ROWS, without a frame the other functions take RANGE",
-			"write the same window for all: WINDOW w AS (... ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), or nest subqueries")
+			"write the same window for all, beside ROW_NUMBER with ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW; or nest subqueries")
 	case len(n.Order) == 0:
 		return refuse("an OVER window without ORDER BY over an unbounded query is not supported", endless,
 			"add ORDER BY and a time attribute of the input, or aggregate by GROUP BY")
