@@ -389,10 +389,8 @@ func (a *overSlide) run(b *batch.Batch, bounds func(i int) (lo, hi int), key []b
 	for range b.N {
 		appendKey(&a.keys, key, hash)
 	}
-	for _, d := range a.core.distinct {
-		if err := d.probe(b, &a.keys); err != nil {
-			return err
-		}
+	if err := a.core.probeSets(b, &a.keys); err != nil {
+		return err
 	}
 	refs := make([]checkpoint.Ref, b.N)
 	if err := a.core.groups.Probe(&a.keys, refs); err != nil {
@@ -416,7 +414,9 @@ func (a *overSlide) run(b *batch.Batch, bounds func(i int) (lo, hi int), key []b
 				return err
 			}
 		}
-		a.core.results(a.core.groups.Value(ref), a.res)
+		if err := a.core.resultsAt(a.core.groups.Value(ref), 0, a.res); err != nil {
+			return err
+		}
 		for k, c := range a.cols {
 			c.AppendDatum(a.res[k])
 		}
@@ -440,7 +440,7 @@ func (a *overSlide) step(b *batch.Batch, ref checkpoint.Ref, r int, sign int64) 
 		return err
 	}
 	if n == 0 {
-		return a.core.reset(ref, a.keys.Key(r), a.keys.Hashes[r])
+		return a.core.reset(ref, &a.keys, r)
 	}
 	return nil
 }
