@@ -28,12 +28,10 @@ func (n *Aggregate) withInputs(in []Node) Node { c := *n; c.In = in[0]; return &
 // Fields implements Node. Grouping loses time attributes, but for window_time beside window_start and window_end.
 func (n *Aggregate) Fields() []Field {
 	out := aggFields(n.In.Fields(), n.Keys, n.Aggs, n.Names)
-	if !n.windowed() {
-		return out
-	}
-	for i, k := range n.Keys {
-		if tvf, c := traceWindow(n.In, k); tvf != nil && c == len(tvf.In.Fields())+2 {
-			out[i].Time = Rowtime
+	if g, ok := n.window(); ok && g.time >= 0 {
+		out[g.time].Time = Rowtime
+		if g.origin.windowSpec().Proctime {
+			out[g.time].Time = Proctime
 		}
 	}
 	return out

@@ -7,28 +7,104 @@ import (
 
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// window is a TUMBLE specification over rowtime column Time of the input; size and offset in milliseconds.
+// window is a window function over time column Time of its input, or with Kind op.Attached the windows that the columns
+// Start and End name. Durations are milliseconds, with the meaning of op.Window.
 type window struct {
-	Time         int
-	Size, Offset int64
+	Kind                op.WindowKind
+	Time                int
+	Size, Slide, Offset int64
+	Keys                []int // SESSION: the PARTITION BY columns
+	Start, End          int   // op.Attached
+	TimeKind            types.Kind
+	Proctime            bool
 }
 
 func (w window) text(in []Field) string {
-	s := fmt.Sprintf("TUMBLE(%s, %s", in[w.Time].Name, millis(w.Size))
+	if w.Kind == op.Attached {
+		return fmt.Sprintf("%s, %s", in[w.Start].Name, in[w.End].Name)
+	}
+	var s string
+	switch w.Kind {
+	case op.Hop:
+		s = fmt.Sprintf("HOP(%s, slide %s, size %s", in[w.Time].Name, millis(w.Slide), millis(w.Size))
+	case op.Cumulate:
+		s = fmt.Sprintf("CUMULATE(%s, step %s, max %s", in[w.Time].Name, millis(w.Slide), millis(w.Size))
+	case op.Session:
+		s = "SESSION(" + in[w.Time].Name
+		if w.Keys != nil {
+			s += " PARTITION BY " + keyNames(in, w.Keys)
+		}
+		s += ", gap " + millis(w.Size)
+	default:
+		s = fmt.Sprintf("TUMBLE(%s, %s", in[w.Time].Name, millis(w.Size))
+	}
 	if w.Offset != 0 {
 		s += ", offset " + millis(w.Offset)
+	}
+	if w.Proctime {
+		s += "; wall clock, results depend on when rows arrive"
 	}
 	return s + ")"
 }
 
-// WindowTVF is TUMBLE(TABLE in, DESCRIPTOR(t), size): it appends window_start, window_end and window_time.
+// same reports windows of one specification, whatever column they are over.
+func (w window) same(o window) bool {
+	return w.Kind == o.Kind && w.Size == o.Size && w.Slide == o.Slide && w.Offset == o.Offset && w.TimeKind == o.TimeKind && w.Proctime == o.Proctime
+}
+
+// remap is w over an input whose columns moved: m maps old ones to new ones.
+func (w window) remap(m []int) window {
+	if w.Kind == op.Attached {
+		w.Start, w.End = m[w.Start], m[w.End]
+		return w
+	}
+	w.Time = m[w.Time]
+	if w.Keys != nil {
+		w.Keys = remapInts(w.Keys, m)
+	}
+	return w
+}
+
+// reads marks the columns the window needs.
+func (w window) reads(need []bool) {
+	if w.Kind == op.Attached {
+		need[w.Start], need[w.End] = true, true
+		return
+	}
+	need[w.Time] = true
+	for _, k := range w.Keys {
+		need[k] = true
+	}
+}
+
+func (w window) lower() op.Window {
+	return op.Window{Kind: w.Kind, Time: w.Time, Size: w.Size, Slide: w.Slide, Offset: w.Offset, Start: w.Start, End: w.End,
+		TimeType: types.TimestampOf(w.TimeKind, 3), Proctime: w.Proctime}
+}
+
+// fields are window_start, window_end and window_time. The bounds are wall clock, the time is of the type of the time
+// attribute that was windowed.
+func (w window) fields() [3]Field {
+	bound := types.TimestampOf(types.Timestamp, 3).NotNull()
+	t := Field{Name: "window_time", Type: types.TimestampOf(w.TimeKind, 3).NotNull(), Time: Rowtime}
+	if w.Proctime {
+		t.Time = Proctime
+	}
+	return [3]Field{{Name: "window_start", Type: bound}, {Name: "window_end", Type: bound}, t}
+}
+
+// WindowTVF is a window table-valued function, TUMBLE(TABLE in, DESCRIPTOR(t), size) or another: it appends window_start,
+// window_end and window_time, and gives every row once per window it belongs to.
 type WindowTVF struct {
 	In     Node
 	Window window
+	Pos    diag.Pos // of the call
+	Legacy bool     // a group window of GROUP BY
 }
 
 func (n *WindowTVF) Inputs() []Node { return []Node{n.In} }
@@ -37,67 +113,33 @@ func (n *WindowTVF) withInputs(in []Node) Node { c := *n; c.In = in[0]; return &
 
 // Fields implements Node. The rowtime of the input is a plain timestamp beside window_time.
 func (n *WindowTVF) Fields() []Field {
-	in := n.In.Fields()
-	out := append([]Field(nil), in...)
+	out := append([]Field(nil), n.In.Fields()...)
 	for i := range out {
 		if out[i].Time == Rowtime {
 			out[i].Time = NoTime
 		}
 	}
-	s, e, t := windowFields(in[n.Window.Time].Type)
-	return append(out, s, e, t)
+	w := n.Window.fields()
+	return append(out, w[:]...)
 }
 
 func (n *WindowTVF) label() string {
 	return fmt.Sprintf("WindowTVF(window=[%s])", n.Window.text(n.In.Fields()))
 }
 
-// WindowAggregate groups by keys and tumbling window: output is keys, aggregates, window_start, window_end, window_time.
-type WindowAggregate struct {
-	In     Node
-	Keys   []int
-	Aggs   []expr.Agg
-	Names  []string
-	Window window
-}
-
-func (n *WindowAggregate) Inputs() []Node { return []Node{n.In} }
-
-func (n *WindowAggregate) withInputs(in []Node) Node {
-	c := *n
-	c.In = in[0]
-	return &c
-}
-
-// Fields implements Node.
-func (n *WindowAggregate) Fields() []Field {
-	in := n.In.Fields()
-	out := aggFields(in, n.Keys, n.Aggs, n.Names)
-	s, e, t := windowFields(in[n.Window.Time].Type)
-	return append(out, s, e, t)
-}
-
-func (n *WindowAggregate) label() string {
-	sel := strings.TrimPrefix(aggList(n.Aggs, n.Names)+", window_start, window_end, window_time", ", ")
-	return fmt.Sprintf("WindowAggregate(groupBy=[%s], window=[%s], select=[%s])",
-		keyNames(n.In.Fields(), n.Keys), n.Window.text(n.In.Fields()), sel)
-}
-
-// windowFields are window_start, window_end and window_time for a rowtime of type t. The bounds are wall clock.
-func windowFields(t types.Type) (start, end, time Field) {
-	bound := types.TimestampOf(types.Timestamp, 3).NotNull()
-	return Field{Name: "window_start", Type: bound}, Field{Name: "window_end", Type: bound},
-		Field{Name: "window_time", Type: types.TimestampOf(t.Kind, 3).NotNull(), Time: Rowtime}
-}
-
 func (n *WindowTVF) slug() string   { return "tvf" }
-func (n *WindowTVF) stateful() bool { return false }
+func (n *WindowTVF) stateful() bool { return n.Window.Kind == op.Session }
 func (n *WindowTVF) physicalLabel() string {
 	return strings.Replace(n.label(), "WindowTVF", "WindowTableFunction", 1)
 }
 
+// pushFilter moves conditions on the rows below the windows; below sessions only those on what they are partitioned by,
+// since a row that is left out can be what joins two sessions.
 func (n *WindowTVF) pushFilter(c expr.Expr) (Node, bool) {
 	if !below(c, len(n.In.Fields())) {
+		return nil, false
+	}
+	if n.Window.Kind == op.Session && slices.ContainsFunc(expr.ColumnsOf(c), func(i int) bool { return !slices.Contains(n.Window.Keys, i) }) {
 		return nil, false
 	}
 	return n.withInputs([]Node{addFilter(n.In, c)}), true
@@ -106,60 +148,26 @@ func (n *WindowTVF) pushFilter(c expr.Expr) (Node, bool) {
 func (n *WindowTVF) prune(need []bool) (Node, []int) {
 	width := len(n.In.Fields())
 	in := slices.Clone(need[:width])
-	in[n.Window.Time] = true
+	n.Window.reads(in)
 	x, im := prune(n.In, in)
 	c := *n
-	c.In, c.Window.Time = x, im[n.Window.Time]
+	c.In, c.Window = x, n.Window.remap(im)
 	w := len(x.Fields())
 	return &c, append(slices.Clone(im), w, w+1, w+2)
 }
 
-func (n *WindowTVF) lower(l *lowering, x *exec.Node, p *phys) {
-	x.Operator = op.NewWindowTVF(op.WindowTVFSpec{Input: p.schema(0), Time: n.Window.Time, Size: n.Window.Size,
-		Offset: n.Window.Offset, Session: l.b.session, Output: x.Output})
-}
-
-func (n *WindowAggregate) slug() string   { return "window" }
-func (n *WindowAggregate) stateful() bool { return true }
-func (n *WindowAggregate) updates() bool  { return false }
-
-func (n *WindowAggregate) modify(*phys, Kinds) Kinds { return Inserts }
-
-func (n *WindowAggregate) settle(p *phys, _ demand, _ *Trait, apply bool) bool {
-	return p.settleInput(0, full, apply)
-}
-
-// upsertKeys are the group keys with one of the window's columns.
-func (n *WindowAggregate) upsertKeys(*phys) [][]int {
-	k, w := len(n.Keys), len(n.Keys)+len(n.Aggs)
-	var out [][]int
-	for i := range 3 {
-		out = append(out, append(upTo(0, k), w+i))
+// distribute exchanges the rows of sessions by what they are partitioned by.
+func (n *WindowTVF) distribute(b *builder, p *phys) error {
+	if n.Window.Kind == op.Session {
+		b.keyed(p, n.Window.Keys)
+		p.dist = n.Window.Keys
+		return nil
 	}
-	return out
-}
-
-func (n *WindowAggregate) distribute(b *builder, p *phys) error {
-	b.keyed(p, n.Keys)
-	p.dist = upTo(0, len(n.Keys))
+	p.par, p.dist = p.in[0].par, p.in[0].dist
 	return nil
 }
 
-func (n *WindowAggregate) prune(need []bool) (Node, []int) {
-	in := make([]bool, len(n.In.Fields()))
-	in[n.Window.Time] = true
-	aggs, m := keepAggs(n.Keys, n.Aggs, need, in)
-	x, im := prune(n.In, in)
-	c := *n
-	c.In, c.Keys, c.Window.Time = x, remapInts(n.Keys, im), im[n.Window.Time]
-	c.Aggs, c.Names = remapAggs(n.Aggs, aggs, im), pick(n.Names, aggs)
-	for i := range 3 {
-		m = append(m, len(n.Keys)+len(aggs)+i)
-	}
-	return &c, m
-}
-
-func (n *WindowAggregate) lower(l *lowering, x *exec.Node, p *phys) {
-	x.Operator = op.NewWindowAggregate(op.WindowAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, Time: n.Window.Time,
-		Size: n.Window.Size, Offset: n.Window.Offset, InputMode: p.mode(0), Session: l.b.session, Output: x.Output})
+func (n *WindowTVF) lower(l *lowering, x *exec.Node, p *phys) {
+	x.Operator = op.NewWindowTVF(op.WindowTVFSpec{Input: p.schema(0), Window: n.Window.lower(), Keys: n.Window.Keys,
+		Session: l.b.session, Output: x.Output})
 }

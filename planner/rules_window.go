@@ -3,52 +3,131 @@ package planner
 import (
 	"slices"
 
+	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 )
 
-// traceWindow finds the window function that column c of n comes from unchanged, and which of its columns it is.
-func traceWindow(n Node, c int) (tvf *WindowTVF, column int) {
+// windowOrigin is a node whose output has the window columns.
+type windowOrigin interface {
+	Node
+	// windowAt is the output column of window_start; window_end and window_time follow.
+	windowAt() int
+	windowSpec() window
+	// partition are the output columns that sessions are kept apart by.
+	partition() []int
+}
+
+func (n *WindowTVF) windowAt() int      { return len(n.In.Fields()) }
+func (n *WindowTVF) windowSpec() window { return n.Window }
+func (n *WindowTVF) partition() []int   { return n.Window.Keys }
+
+func (n *WindowAggregate) windowAt() int      { return len(n.Keys) + len(n.Aggs) }
+func (n *WindowAggregate) windowSpec() window { return n.Window }
+func (n *WindowAggregate) partition() []int   { return upTo(0, len(n.Keys)) }
+
+// windowPasser is a node that passes windows on: rows of output keep the window of the input row they are made of, and
+// leave before the watermark that ends it. ok is false for a column that is not one of an input unchanged.
+type windowPasser interface {
+	passWindow(c int) (in Node, col int, ok bool)
+}
+
+func (n *Filter) passWindow(c int) (Node, int, bool) { return n.In, c, true }
+
+func (n *Project) passWindow(c int) (Node, int, bool) { return passColumn(n.In, n.Exprs[c]) }
+func (n *Calc) passWindow(c int) (Node, int, bool)    { return passColumn(n.In, n.Exprs[c]) }
+
+func passColumn(in Node, e expr.Expr) (Node, int, bool) {
+	r, ok := e.(*expr.Column)
+	if !ok {
+		return nil, 0, false
+	}
+	return in, r.Index, true
+}
+
+// passWindow implements windowPasser: an aggregation by window passes its window on.
+func (n *Aggregate) passWindow(c int) (Node, int, bool) {
+	if c >= len(n.Keys) || !n.windowed() || n.proctime() {
+		return nil, 0, false
+	}
+	return n.In, n.Keys[c], true
+}
+
+// traceWindow finds the node that column c of n comes from unchanged and that has window columns, and the column there.
+func traceWindow(n Node, c int) (windowOrigin, int) {
 	for {
-		switch x := n.(type) {
-		case *Filter:
-			n = x.In
-		case *Project:
-			r, ok := x.Exprs[c].(*expr.Column)
-			if !ok {
-				return nil, 0
-			}
-			n, c = x.In, r.Index
-		case *Calc:
-			r, ok := x.Exprs[c].(*expr.Column)
-			if !ok {
-				return nil, 0
-			}
-			n, c = x.In, r.Index
-		case *WindowTVF:
-			return x, c
-		default:
+		if o, ok := n.(windowOrigin); ok {
+			return o, c
+		}
+		p, ok := n.(windowPasser)
+		if !ok {
+			return nil, 0
+		}
+		if n, c, ok = p.passWindow(c); !ok {
 			return nil, 0
 		}
 	}
 }
 
-// windowed reports that the aggregation groups by start and end of one window function, so that its groups end with
-// event time (Flink: §3.3 of its window aggregation rule).
-func (n *Aggregate) windowed() bool {
-	var start, end bool
-	for _, k := range n.Keys {
-		if tvf, c := traceWindow(n.In, k); tvf != nil {
-			w := c - len(tvf.In.Fields())
-			start, end = start || w == 0, end || w == 1
+// groupWindow is the window an aggregation groups by: the keys that are its start, end and time (-1 = none).
+type groupWindow struct {
+	origin           windowOrigin
+	start, end, time int   // positions in the aggregation's keys
+	rest             []int // keys that are something else
+}
+
+// window finds the window whose start and end n groups by, so that its groups end with time; ok is false when there is none,
+// and the aggregation is an ordinary one (§3.3 of Flink's rules). Sessions have to be kept apart by exactly the other keys.
+func (n *Aggregate) window() (g groupWindow, ok bool) {
+	g.start, g.end, g.time = -1, -1, -1
+	var kept []int // columns of the origin among the other keys
+	for i, k := range n.Keys {
+		o, c := traceWindow(n.In, k)
+		if o == nil || c < o.windowAt() || g.origin != nil && o != g.origin {
+			g.rest = append(g.rest, i)
+			if o != nil {
+				kept = append(kept, c)
+			}
+			continue
+		}
+		g.origin = o
+		if at := [...]*int{&g.start, &g.end, &g.time}[c-o.windowAt()]; *at < 0 {
+			*at = i
+		} else {
+			g.rest = append(g.rest, i) // a second time
 		}
 	}
-	return start && end
+	if g.start < 0 || g.end < 0 {
+		return g, false
+	}
+	if g.origin.windowSpec().Kind == op.Session {
+		keys := slices.Clone(g.origin.partition())
+		slices.Sort(keys)
+		slices.Sort(kept)
+		if len(kept) != len(g.rest) || !slices.Equal(keys, slices.Compact(kept)) {
+			return g, false
+		}
+	}
+	return g, true
+}
+
+// windowed reports that n groups by a window, so that its results are final.
+func (n *Aggregate) windowed() bool {
+	_, ok := n.window()
+	return ok
+}
+
+// proctime reports that n groups by a window of the wall clock.
+func (n *Aggregate) proctime() bool {
+	g, ok := n.window()
+	return ok && g.origin.windowSpec().Proctime
 }
 
 // fuses reports that recogniseWindows will make a WindowAggregate of n.
 func (n *Aggregate) fuses() bool {
-	if !n.windowed() {
-		return false
+	g, ok := n.window()
+	if !ok || !g.origin.windowSpec().Proctime {
+		return ok
 	}
 	o := &optimizer{}
 	x, err := o.mergeCalcs(n)
@@ -59,14 +138,18 @@ func (n *Aggregate) fuses() bool {
 	return err == nil && !still
 }
 
-// recogniseWindows turns an Aggregate by window_start and window_end over a TUMBLE into a WindowAggregate, which fires
-// with the watermark and forgets closed windows. A Calc between the two may compute anything from the other columns;
-// conditions on the window columns alone move above the aggregate.
+// recogniseWindows turns an Aggregate by window_start and window_end into a WindowAggregate, which fires with the
+// watermark and forgets closed windows. Where the window function stands directly below, or below a Calc that computes
+// anything but from window columns, it becomes part of it; elsewhere the rows' windows are taken from their columns.
 func (o *optimizer) recogniseWindows(n Node) (Node, error) {
 	return rewrite(n, func(n Node) (Node, error) {
 		a, ok := n.(*Aggregate)
-		if !ok || !a.windowed() {
+		if !ok {
 			return mergeCalc(n), nil
+		}
+		g, ok := a.window()
+		if !ok {
+			return n, nil
 		}
 		c, ok := a.In.(*Calc)
 		if !ok {
@@ -77,15 +160,53 @@ func (o *optimizer) recogniseWindows(n Node) (Node, error) {
 				c.Exprs = append(c.Exprs, col(f, i))
 			}
 		}
-		tvf, ok := c.In.(*WindowTVF)
-		if !ok {
+		if tvf, ok := c.In.(*WindowTVF); ok && Node(tvf) == Node(g.origin) {
+			if err := tvf.checkSlices(); err != nil {
+				return nil, err
+			}
+			if w := fuse(a, c, tvf); w != nil {
+				return mergeCalc(w), nil
+			}
+		}
+		if g.origin.windowSpec().Proctime {
 			return n, nil
 		}
-		if w := fuse(a, c, tvf); w != nil {
-			return mergeCalc(w), nil
-		}
-		return n, nil
+		return mergeCalc(attach(a, g)), nil
 	})
+}
+
+// checkSlices refuses what a window aggregation cannot cut into slices, as Flink does.
+func (n *WindowTVF) checkSlices() error {
+	if n.Window.Kind == op.Hop && !n.Legacy && n.Window.Size%n.Window.Slide != 0 {
+		return diag.New(diag.Semantic, n.Pos, "an aggregation over HOP needs a size that is a multiple of the slide, they are %s and %s",
+			millis(n.Window.Size), millis(n.Window.Slide)).
+			WithHint("use a slide of %s, which divides both", millis(gcd(n.Window.Size, n.Window.Slide)))
+	}
+	return nil
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// attach makes a WindowAggregate of rows that carry their window in columns.
+func attach(a *Aggregate, g groupWindow) Node {
+	spec := g.origin.windowSpec()
+	w := &WindowAggregate{In: a.In, Aggs: a.Aggs, Names: a.Names,
+		Window: window{Kind: op.Attached, Start: a.Keys[g.start], End: a.Keys[g.end], TimeKind: spec.TimeKind}}
+	for _, i := range g.rest {
+		w.Keys = append(w.Keys, a.Keys[i])
+	}
+	isWindow := make([]int, len(a.In.Fields()))
+	for i, k := range map[int]int{0: g.start, 1: g.end, 2: g.time} {
+		if k >= 0 {
+			isWindow[a.Keys[k]] = 1 + i
+		}
+	}
+	return restore(a, w, isWindow, 0, nil)
 }
 
 // fuse builds the WindowAggregate, nil when window columns are used in a way it cannot serve.
@@ -108,6 +229,8 @@ func fuse(a *Aggregate, c *Calc, tvf *WindowTVF) Node {
 	if c.Cond != nil {
 		for _, x := range expr.Conjuncts(c.Cond) {
 			switch {
+			case tvf.Window.Kind == op.Session && below(x, width):
+				return nil // a row that is left out can be what joins two sessions
 			case below(x, width):
 				inside = append(inside, x)
 			case !slices.ContainsFunc(expr.ColumnsOf(x), func(i int) bool { return i < width }) && expr.IsDeterministic(x):
@@ -131,14 +254,18 @@ func assemble(a *Aggregate, c *Calc, tvf *WindowTVF, isWindow []int, inside expr
 		}
 	}
 	w := &WindowAggregate{Names: a.Names, Window: tvf.Window}
-	w.Window.Time = slices.IndexFunc(pre.Exprs, func(e expr.Expr) bool {
-		r, ok := e.(*expr.Column)
-		return ok && r.Index == tvf.Window.Time
-	})
-	if w.Window.Time < 0 {
-		w.Window.Time = len(pre.Exprs)
-		pre.Exprs, pre.Names = append(pre.Exprs, col(in, tvf.Window.Time)), append(pre.Names, in[tvf.Window.Time].Name)
+	m := make([]int, len(in))
+	for i := range m {
+		m[i] = slices.IndexFunc(pre.Exprs, func(e expr.Expr) bool {
+			r, ok := e.(*expr.Column)
+			return ok && r.Index == i
+		})
 	}
+	if t := tvf.Window.Time; m[t] < 0 {
+		m[t] = len(pre.Exprs)
+		pre.Exprs, pre.Names = append(pre.Exprs, col(in, t)), append(pre.Names, in[t].Name)
+	}
+	w.Window = tvf.Window.remap(m)
 	w.In = mergeCalc(pre)
 	for _, k := range a.Keys {
 		if isWindow[k] == 0 {

@@ -73,7 +73,7 @@ func BenchmarkWindowAggregate(b *testing.B) {
 			t := s.Columns[1].Type
 			out := &types.Schema{Columns: []types.Column{s.Columns[0], {Name: "n", Type: t}, {Name: "s", Type: t}, {Name: "m", Type: t},
 				s.Columns[2], s.Columns[2], s.Columns[2]}}
-			o := openOp(b, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Time: 2, Size: 60_000, Output: out}), newSubtask(b, 256<<20))
+			o := openOp(b, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: Window{Time: 2, Size: 60_000}, Output: out}), newSubtask(b, 256<<20))
 			process(b, o, bs)
 		})
 	}
@@ -86,7 +86,7 @@ func BenchmarkWindowsDue(b *testing.B) {
 	out := &types.Schema{Columns: []types.Column{s.Columns[0], {Name: "n", Type: t}, {Name: "s", Type: t}, {Name: "m", Type: t},
 		s.Columns[2], s.Columns[2], s.Columns[2]}}
 	for range b.N {
-		o := openOp(b, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Time: 2, Size: 131, Output: out}), newSubtask(b, 256<<20))
+		o := openOp(b, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: Window{Time: 2, Size: 131}, Output: out}), newSubtask(b, 256<<20))
 		d := &countRows{}
 		for _, x := range bs {
 			if err := o.Process(0, x, d); err != nil {

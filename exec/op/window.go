@@ -2,8 +2,7 @@ package op
 
 import (
 	"encoding/binary"
-	"fmt"
-	"slices"
+	"math"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -13,59 +12,131 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// WindowAggSpec describes GROUP BY window_start, window_end[, keys] over TUMBLE(…, DESCRIPTOR(Time), Size[, Offset]).
+// WindowAggSpec describes GROUP BY window_start, window_end[, keys] over a TUMBLE, HOP or CUMULATE window.
 type WindowAggSpec struct {
-	Input        *types.Schema
-	Keys         []int
-	Aggs         []expr.Agg
-	Time         int   // rowtime column of the input
-	Size, Offset int64 // ms
-	InputMode    types.ChangelogMode
-	Session      expr.Session  // zone of TIMESTAMP_LTZ windows
-	Output       *types.Schema // keys, aggregates, window_start, window_end, window_time
+	Input     *types.Schema
+	Keys      []int
+	Aggs      []expr.Agg
+	Window    Window
+	InputMode types.ChangelogMode
+	Session   expr.Session  // zone of TIMESTAMP_LTZ windows
+	Output    *types.Schema // keys, aggregates, window_start, window_end, window_time
 }
 
-// NewWindowAggregate is Flink's window aggregate for tumbling windows: results leave once, as +I, when the watermark
-// reaches the window's last millisecond; later rows of a fired window are dropped and counted.
+// NewWindowAggregate is Flink's window aggregate: results leave once, as +I, when the watermark (processing-time windows:
+// the wall clock) reaches the window's last millisecond; rows all of whose windows have fired are dropped and counted.
+// A row that comes too late for some of its windows is in the others.
 func NewWindowAggregate(spec WindowAggSpec) func() exec.Operator {
+	if spec.Window.Kind == Session {
+		return func() exec.Operator { return newSessionAggregate(spec) }
+	}
 	return func() exec.Operator { return &windowAggregate{spec: spec} }
 }
 
+// windowSharing is how the windows of one operator share the state of a row.
+type windowSharing uint8
+
+const (
+	// shareNone: a row is accumulated in every window it belongs to.
+	shareNone windowSharing = iota
+	// shareSlices (HOP): a row is accumulated in its slice, a window adds its slices up.
+	shareSlices
+	// shareGrowing (CUMULATE): as shareSlices, and a slice whose window has fired is added to the first of the longest
+	// window, which so is always what the last fired window was.
+	shareGrowing
+)
+
+// windowAggregate keeps a row of accumulators per cell (a window or a slice, named by its end) and group.
 type windowAggregate struct {
-	spec      WindowAggSpec
-	core      aggCore
-	enc       *exec.KeyEncoder
-	clock     windowClock
-	late      *exec.Counter
-	watermark exec.Watermark
-	open      map[int64]int64 // window end (wall clock ms) → event time at which it fires
+	spec  WindowAggSpec
+	core  aggCore
+	enc   *exec.KeyEncoder
+	clock windowClock
+	share windowSharing
+	late  *exec.Counter
+	now   func() int64
+
+	watermark exec.Watermark // with Proctime: the last millisecond of wall clock that is over
+	restored  *groupTimes // nil on a fresh start
+	next      exec.Watermark // when the earliest window fires
+	index     *cellIndex     // the groups of every cell
+
+	slot      windowSlot
 	groupKeys checkpoint.Keys
-	keys      checkpoint.Keys // 8 bytes window end, big endian, then the group key
+	keys      checkpoint.Keys // 8 bytes end of the cell, big endian, then the group key, attached also the window's start
+	group     []byte
+	keyCols   []*batch.ColBuilder // of out, what a group in keys decodes to
 	refs      []checkpoint.Ref
+	fresh     []int32 // rows of keys that had no state before
 	in        batch.Batch
 	sel       []int32
+	page      keyPage
+	merged    mergeTable
+	moved     []byte
+	dropped   []int64 // cells dropped by the current firing, ascending
 	out       *batch.Builder
 	res       []types.Datum
+}
+
+// windowSlot is where the rows of a slice go.
+type windowSlot struct {
+	known bool
+	end   int64   // of the slice
+	late  bool    // all its windows have fired
+	cells []int64 // ends of the cells to accumulate in
 }
 
 // Open implements exec.Operator.
 func (w *windowAggregate) Open(s exec.Subtask) error {
 	w.enc = exec.NewKeyEncoder(w.spec.Keys)
-	w.clock = newWindowClock(w.spec.Input.Columns[w.spec.Time].Type, w.spec.Size, w.spec.Offset, w.spec.Session)
+	w.clock = newWindowClock(w.spec.Window, w.spec.Input, w.spec.Session)
 	w.late = s.Counter("late-dropped")
+	w.now = s.Now
 	w.out = batch.NewBuilder(w.spec.Output)
 	w.res = make([]types.Datum, len(w.spec.Aggs))
-	w.open = map[int64]int64{}
+	w.keyCols = append(w.keyCols, w.out.Cols[:len(w.spec.Keys)]...)
+	if w.spec.Window.Kind == Attached {
+		w.keyCols = append(w.keyCols, w.out.Cols[len(w.spec.Keys)+len(w.spec.Aggs)])
+	}
 	w.sel = make([]int32, 0, batch.Size) // not nil even when every row is late: a nil selection is all rows
-	w.watermark = restoredWatermark(s.Restored())
+	w.watermark, w.restored = restoreGroupTimes(s.Restored())
+	w.next = exec.MaxWatermark
 	err := w.core.open(s, coreSpec{aggs: w.spec.Aggs, retract: w.spec.InputMode != types.AppendOnly, state: "windows"})
 	if err != nil {
 		return err
 	}
-	return w.core.groups.Scan(nil, func(key, _ []byte) bool {
-		w.register(windowEnd(key))
-		return true
-	})
+	if w.spec.Window.Kind != Tumble && w.core.mergeable() {
+		w.share = map[WindowKind]windowSharing{Hop: shareSlices, Cumulate: shareGrowing}[w.spec.Window.Kind]
+	}
+	w.merged.size = w.core.fixed
+	if w.index, err = openCellIndex(s, "windows.index"); err != nil {
+		return err
+	}
+	for end := range w.index.cells {
+		w.schedule(end)
+	}
+	return nil
+}
+
+// groupTimes is the event time that had passed for each key group when the restored checkpoint was taken.
+type groupTimes [checkpoint.KeyGroups]exec.Watermark
+
+// restoreGroupTimes reads the watermarks that the old subtasks kept. The lowest is the new subtask's watermark: with it no row
+// in flight becomes late by a restore. byGroup is nil when all are equal, as they are unless a restore is of subtasks
+// that were not given the same watermarks.
+func restoreGroupTimes(states [][]byte) (lowest exec.Watermark, byGroup *groupTimes) {
+	lowest = restoredWatermark(states)
+	if lowest == exec.NoWatermark {
+		return lowest, nil
+	}
+	r := &groupTimes{}
+	for g := range r {
+		r[g] = exec.Watermark(binary.BigEndian.Uint64(states[checkpoint.SubtaskOf(g, len(states))]))
+		if r[g] != lowest {
+			byGroup = r
+		}
+	}
+	return lowest, byGroup
 }
 
 // restoredWatermark is the lowest of the old subtasks' watermarks: with it no row in flight becomes late by a restore.
@@ -83,9 +154,54 @@ func restoredWatermark(states [][]byte) exec.Watermark {
 	return w
 }
 
-func (w *windowAggregate) register(end int64) {
-	if _, ok := w.open[end]; !ok {
-		w.open[end] = w.clock.fireTime(end)
+// passed is the event time that has passed for a key with the given hash.
+func (w *windowAggregate) passed(hash uint64) exec.Watermark {
+	if w.restored != nil {
+		return max(w.watermark, w.restored[checkpoint.KeyGroup(hash)])
+	}
+	return w.watermark
+}
+
+// schedule lowers next to the first window that the cell is part of and that has not fired.
+func (w *windowAggregate) schedule(cell int64) {
+	for end, last := w.windowsOf(cell); end <= last; end += w.clock.next() {
+		if f := exec.Watermark(w.clock.fireTime(end)); f > w.watermark {
+			w.next = min(w.next, f)
+			return
+		}
+	}
+}
+
+// windowsOf is the first and the last end of the windows that need a cell.
+func (w *windowAggregate) windowsOf(cell int64) (first, last int64) {
+	if w.share == shareNone {
+		return cell, cell
+	}
+	return w.clock.first(cell), w.clock.last(cell)
+}
+
+// place finds where rows of the slice ending at end go, when event time has come to passed.
+func (w *windowAggregate) place(end int64, passed exec.Watermark) {
+	s := &w.slot
+	s.known, s.end, s.late, s.cells = true, end, false, s.cells[:0]
+	first, last := w.clock.first(end), w.clock.last(end)
+	if first > last {
+		return // between the windows of a HOP with gaps
+	}
+	fired := func(end int64) bool { return exec.Watermark(w.clock.fireTime(end)) <= passed }
+	switch {
+	case fired(last):
+		s.late = true
+	case w.share == shareGrowing && fired(end):
+		s.cells = append(s.cells, w.clock.start(end)+w.clock.Slide)
+	case w.share != shareNone:
+		s.cells = append(s.cells, end)
+	default:
+		for e := first; e <= last; e += w.clock.next() {
+			if !fired(e) {
+				s.cells = append(s.cells, e)
+			}
+		}
 	}
 }
 
@@ -94,219 +210,144 @@ func (w *windowAggregate) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if err := w.assign(b); err != nil {
-		return err
+	w.enc.Encode(b, &w.groupKeys)
+	w.in, w.sel = *b, w.sel[:0]
+	w.keys.Reset()
+	for i, n := 0, b.Len(); i < n; i++ {
+		r := b.Row(i)
+		end, err := w.slice(b, r)
+		if err != nil {
+			return err
+		}
+		if !w.slot.known || end != w.slot.end || w.restored != nil {
+			w.place(end, w.passed(w.groupKeys.Hashes[i]))
+		}
+		if w.slot.late {
+			w.late.Add(1)
+			continue
+		}
+		for _, cell := range w.slot.cells {
+			w.sel = append(w.sel, int32(r))
+			group := w.groupKeys.Key(i)
+			if w.spec.Window.Kind == Attached {
+				w.group = exec.AppendColumn(append(w.group[:0], group...), b.Cols[w.spec.Window.Start], r)
+				group = w.group
+			}
+			addCellKey(&w.keys, cell, group, w.groupKeys.Hashes[i])
+			if len(w.sel) == batch.Size {
+				if err := w.accumulate(); err != nil {
+					return err
+				}
+			}
+		}
 	}
-	if w.in.Len() == 0 {
+	return w.accumulate()
+}
+
+// slice is the end of the slice that physical row r of b belongs to.
+func (w *windowAggregate) slice(b *batch.Batch, r int) (int64, error) {
+	c := w.spec.Window.Time
+	switch {
+	case w.spec.Window.Proctime:
+		// Not late when the clock is set back.
+		return w.clock.sliceEnd(w.clock.wall(max(w.now(), int64(w.watermark)+1))), nil
+	case w.spec.Window.Kind == Attached:
+		c = w.spec.Window.End
+	}
+	v := b.Cols[c]
+	if v.IsNull(r) {
+		return 0, nullRowtime(r, w.spec.Input.Columns[c].Name)
+	}
+	ms := millis(v, v.Idx(r))
+	if w.spec.Window.Kind == Attached {
+		return ms, nil
+	}
+	return w.clock.sliceEnd(w.clock.wall(ms)), nil
+}
+
+func nullRowtime(r int, name string) error {
+	return &expr.RowError{Row: r, Expr: name, Err: diag.New(diag.Data, diag.Pos{}, "the rowtime column %q is NULL", name).
+		WithHint("filter such rows: WHERE %s IS NOT NULL before the window", name)}
+}
+
+// addCellKey appends the state key of a group in a cell. Its hash keeps the group's key group.
+func addCellKey(keys *checkpoint.Keys, cell int64, group []byte, hash uint64) {
+	start := len(keys.Buf)
+	keys.Buf = binary.BigEndian.AppendUint64(keys.Buf, uint64(cell)^1<<63)
+	keys.Buf = append(keys.Buf, group...)
+	keys.Ends = append(keys.Ends, int32(len(keys.Buf)))
+	keys.Hashes = append(keys.Hashes, subHash(hash, keys.Buf[start:]))
+}
+
+// accumulate folds the rows selected so far into their cells.
+func (w *windowAggregate) accumulate() error {
+	if len(w.sel) == 0 {
 		return nil
 	}
+	w.in.Sel = w.sel
 	w.refs = resize(w.refs, w.keys.Len())
 	if err := w.core.groups.Probe(&w.keys, w.refs); err != nil {
 		return err
 	}
+	w.fresh = w.fresh[:0]
+	for i, r := range w.refs {
+		if r == checkpoint.NoRow {
+			w.fresh = append(w.fresh, int32(i))
+		}
+	}
 	if err := w.core.accumulate(&w.in, &w.keys, w.refs, nil); err != nil {
 		return err
 	}
+	for _, i := range w.fresh {
+		if err := w.list(w.refs[i], w.keys.Key(int(i)), w.keys.Hashes[i]); err != nil {
+			return err
+		}
+	}
+	w.sel = w.sel[:0]
+	w.keys.Reset()
 	return nil
 }
 
-// assign computes each row's window and key, and leaves late rows out: w.in is the batch without them.
-func (w *windowAggregate) assign(b *batch.Batch) error {
-	w.enc.Encode(b, &w.groupKeys)
-	w.keys.Reset()
-	w.in = *b
-	w.sel = w.sel[:0]
-	v := b.Cols[w.spec.Time]
-	lastEnd, lastFire := int64(0), int64(0)
-	known := false
-	for i, n := 0, b.Len(); i < n; i++ {
-		r := b.Row(i)
-		if v.IsNull(r) {
-			return &expr.RowError{Row: r, Expr: w.spec.Input.Columns[w.spec.Time].Name, Err: diag.New(diag.Data, diag.Pos{},
-				"the rowtime column %q is NULL", w.spec.Input.Columns[w.spec.Time].Name).
-				WithHint("filter such rows: WHERE %s IS NOT NULL before the window", w.spec.Input.Columns[w.spec.Time].Name)}
-		}
-		end := w.clock.end(millis(v, v.Idx(r)))
-		if !known || end != lastEnd {
-			fire, isOpen := w.open[end]
-			if !isOpen {
-				fire = w.clock.fireTime(end)
-			}
-			lastEnd, lastFire, known = end, fire, true
-			if !isOpen && exec.Watermark(fire) > w.watermark {
-				w.open[end] = fire
-			}
-		}
-		if exec.Watermark(lastFire) <= w.watermark {
-			w.late.Add(1)
-			continue
-		}
-		w.sel = append(w.sel, int32(r))
-		start := len(w.keys.Buf)
-		w.keys.Buf = binary.BigEndian.AppendUint64(w.keys.Buf, uint64(end)^1<<63)
-		w.keys.Buf = append(w.keys.Buf, w.groupKeys.Key(i)...)
-		w.keys.Ends = append(w.keys.Ends, int32(len(w.keys.Buf)))
-		w.keys.Hashes = append(w.keys.Hashes, subHash(w.groupKeys.Hashes[i], w.keys.Buf[start:]))
+// rowListed is the flag of a state row that is in the index.
+const rowListed = 1
+
+// list puts a new row of state into the index, once.
+func (w *windowAggregate) list(r checkpoint.Ref, key []byte, hash uint64) error {
+	if r == checkpoint.NoRow || w.core.groups.Value(r)[rowFlags]&rowListed != 0 {
+		return nil
 	}
-	w.in.Sel = w.sel
-	return nil
+	w.core.groups.Mutable(r)[rowFlags] |= rowListed
+	cell := windowEnd(key)
+	if w.index.cells[cell] == nil {
+		w.schedule(cell)
+	}
+	return w.index.add(cell, hash, key[8:])
 }
 
 // OnWatermark implements exec.Operator: it fires every window whose time has come, oldest first.
 func (w *windowAggregate) OnWatermark(wm exec.Watermark, out exec.Emitter) error {
-	if wm <= w.watermark {
+	if w.spec.Window.Proctime {
 		return nil
 	}
-	w.watermark = wm
-	var due []int64
-	for end, fire := range w.open {
-		if exec.Watermark(fire) <= wm {
-			due = append(due, end)
-		}
-	}
-	if len(due) == 0 {
-		return nil
-	}
-	slices.Sort(due)
-	if err := w.fire(due, out); err != nil {
-		return err
-	}
-	for _, end := range due {
-		delete(w.open, end)
-	}
-	return nil
+	return w.advance(wm, out)
 }
 
-// scanPass bounds the keys collected in one pass over the state: a pass reads the whole table, so it is large, and its
-// keys are held in memory, so it is not larger.
-const scanPass = 1 << 20
-
-// fire emits and removes the groups of the windows that are due, given by ascending end. Keys begin with the window's
-// end, so that one pass meets the windows in that order, however many there are.
-func (w *windowAggregate) fire(due []int64, out exec.Emitter) error {
-	prefix := commonKey(due)
-	for full := true; full; {
-		var failed error
-		w.keys.Reset()
-		at := 0 // the window in due that the rows have reached
-		err := w.core.groups.Scan(prefix, func(key, row []byte) bool {
-			end := windowEnd(key)
-			for at < len(due) && due[at] < end {
-				at++
-			}
-			if at == len(due) {
-				return false
-			}
-			if due[at] != end {
-				return true
-			}
-			failed = w.result(end, key, row, out)
-			start := len(w.keys.Buf)
-			w.keys.Buf = append(w.keys.Buf, key...)
-			w.keys.Ends = append(w.keys.Ends, int32(len(w.keys.Buf)))
-			w.keys.Hashes = append(w.keys.Hashes, subHash(checkpoint.HashKey(key[8:]), w.keys.Buf[start:]))
-			return failed == nil && w.keys.Len() < scanPass
-		})
-		if err == nil {
-			err = failed
-		}
-		if err != nil {
-			return err
-		}
-		full = w.keys.Len() == scanPass
-		if err := w.drop(); err != nil {
-			return err
-		}
+// NextTimer implements exec.ProcessingTimer.
+func (w *windowAggregate) NextTimer() (int64, bool) {
+	if !w.spec.Window.Proctime || w.next == exec.MaxWatermark {
+		return math.MaxInt64, false
 	}
-	if err := flush(w.out, out); err != nil {
-		return err
-	}
-	for _, d := range w.core.distinct {
-		if err := d.dropWindows(due, w.groupHash); err != nil {
-			return err
-		}
-	}
-	return nil
+	return int64(w.next) + 1, true
 }
 
-// commonKey is what the keys of all windows from the first to the last of due, which ascends, begin with.
-func commonKey(due []int64) []byte {
-	first, last := windowKey(due[0]), windowKey(due[len(due)-1])
-	n := 0
-	for n < len(first) && first[n] == last[n] {
-		n++
-	}
-	return first[:n]
-}
-
-// windowKey is the first eight bytes of the keys of a window, windowEnd undoes it. Their order is that of time.
-func windowKey(end int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(end)^1<<63) }
-
-func windowEnd(key []byte) int64 { return int64(binary.BigEndian.Uint64(key) ^ 1<<63) }
-
-// groupHash is the hash of the group key inside a key of a distinct set: window end, group key, value.
-func (w *windowAggregate) groupHash(key []byte) uint64 {
-	rest := key[8:]
-	for _, c := range w.spec.Keys {
-		rest = exec.SkipColumn(rest, w.spec.Input.Columns[c].Type)
-	}
-	return checkpoint.HashKey(key[8 : len(key)-len(rest)])
-}
-
-// drop removes the groups listed in w.keys, in probes of batch size.
-func (w *windowAggregate) drop() error {
-	var part checkpoint.Keys
-	for i := 0; i < w.keys.Len(); {
-		part.Reset()
-		for ; i < w.keys.Len() && part.Len() < batch.Size; i++ {
-			part.Buf = append(part.Buf, w.keys.Key(i)...)
-			part.Ends = append(part.Ends, int32(len(part.Buf)))
-			part.Hashes = append(part.Hashes, w.keys.Hashes[i])
-		}
-		w.refs = resize(w.refs, part.Len())
-		if err := w.core.groups.Probe(&part, w.refs); err != nil {
-			return err
-		}
-		for k, r := range w.refs {
-			if r == checkpoint.NoRow {
-				return fmt.Errorf("window state lost a group while its window fired")
-			}
-			if err := w.core.remove(r, part.Key(k), part.Hashes[k]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// result appends the output row of a group; groups emptied by retractions have none.
-func (w *windowAggregate) result(end int64, key, row []byte, out exec.Emitter) error {
-	if word(row, rowCount) <= 0 {
-		return nil
-	}
-	nk := len(w.spec.Keys)
-	if _, err := exec.DecodeKey(key[8:], w.out.Cols[:nk]); err != nil {
-		return fmt.Errorf("window state: %w", err)
-	}
-	w.core.results(row, w.res)
-	for i := range w.res {
-		w.out.Cols[nk+i].AppendDatum(w.res[i])
-	}
-	start, stop, last := w.clock.bounds(end)
-	cols := w.out.Cols[nk+len(w.res):]
-	cols[0].AppendI64(start)
-	cols[1].AppendI64(stop)
-	cols[2].AppendI64(last)
-	w.out.RowDone()
-	if w.out.Full() {
-		return flush(w.out, out)
-	}
-	return nil
+// OnTimer implements exec.ProcessingTimer: processing-time windows fire when the clock has left them.
+func (w *windowAggregate) OnTimer(now int64, out exec.Emitter) error {
+	return w.advance(exec.Watermark(now-1), out)
 }
 
 // OnBarrier implements exec.Operator: the watermark is state, so that a restore drops no row as late that was in time.
 func (w *windowAggregate) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(nil, uint64(w.watermark)), nil
+	return binary.BigEndian.AppendUint64(nil, uint64(w.watermark)), w.index.flush()
 }
 
 // Close implements exec.Operator.

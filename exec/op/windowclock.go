@@ -8,22 +8,69 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// windowClock cuts event time into tumbling windows. Windows of a TIMESTAMP_LTZ column are cut on the session zone's
-// wall clock and fire at the instant their end is reached there (Flink's TimeWindowUtil).
-type windowClock struct {
-	size, offset int64 // ms
-	timeType     types.Type
-	zone         *time.Location // nil: event time is wall clock already
-	from, to     int64          // instants (ms) between which shift holds
-	shift        int64          // ms to add to an instant for wall clock
+// WindowKind is a window function.
+type WindowKind uint8
+
+// The window functions.
+const (
+	Tumble   WindowKind = iota // [s, s+Size)
+	Hop                        // [s, s+Size) with a start every Slide
+	Cumulate                   // [S, S+Slide), [S, S+2·Slide) … [S, S+Size)
+	Session                    // rows closer than Size (the gap) to one another
+	Attached                   // the row's window is in its columns Start and End
+)
+
+// Window is a window function over a time column.
+type Window struct {
+	Kind   WindowKind
+	Time   int   // time column of the input; not read with Proctime
+	Size   int64 // ms: TUMBLE, HOP the length, CUMULATE the longest, SESSION the gap
+	Slide  int64 // ms: HOP between starts, CUMULATE the step
+	Offset int64 // ms
+	// Proctime cuts the wall clock at the moment a row is processed, instead of a rowtime column.
+	Proctime bool
+	// Attached: the columns of the window, and the type of the time attribute it was cut from.
+	Start, End int
+	TimeType   types.Type
 }
 
-func newWindowClock(t types.Type, size, offset int64, s expr.Session) windowClock {
-	c := windowClock{size: size, offset: offset, timeType: t}
-	if t.Kind == types.TimestampLTZ && s.Zone != nil && s.Zone != time.UTC {
+// windowClock cuts time into windows. Windows of a TIMESTAMP_LTZ column are cut on the session zone's wall clock and
+// fire at the instant their end is reached there (Flink's TimeWindowUtil). Windows are named by their end, in wall-clock
+// ms. The unit rows are collected in is the slice: every window is made of whole slices.
+type windowClock struct {
+	Window
+	slice    int64 // ms
+	timeType types.Type
+	zone     *time.Location // nil: event time is wall clock already
+	from, to int64          // instants (ms) between which shift holds
+	shift    int64          // ms to add to an instant for wall clock
+}
+
+func newWindowClock(w Window, in *types.Schema, s expr.Session) windowClock {
+	c := windowClock{Window: w, slice: w.Size, timeType: types.TimestampOf(types.TimestampLTZ, 3)}
+	switch {
+	case w.Kind == Attached:
+		c.timeType, c.Size = w.TimeType, 1
+	case !w.Proctime:
+		c.timeType = in.Columns[w.Time].Type
+	}
+	switch w.Kind {
+	case Hop:
+		c.slice = gcd(w.Size, w.Slide)
+	case Cumulate:
+		c.slice = w.Slide
+	}
+	if c.timeType.Kind == types.TimestampLTZ && s.Zone != nil && s.Zone != time.UTC {
 		c.zone = s.Zone
 	}
 	return c
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // millis is the event time of index i of a timestamp column, rounded down to milliseconds.
@@ -43,12 +90,54 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// end is the end, in wall-clock ms, of the window an event time (ms) falls into.
-func (c *windowClock) end(ms int64) int64 {
+// wall is an instant (ms) on the wall clock that windows are cut on.
+func (c *windowClock) wall(ms int64) int64 {
 	if c.zone != nil {
 		ms += c.shiftAt(ms)
 	}
-	return floorDiv(ms-c.offset, c.size)*c.size + c.offset + c.size
+	return ms
+}
+
+// sliceEnd is the end of the slice a wall-clock time falls into.
+func (c *windowClock) sliceEnd(wall int64) int64 {
+	return floorDiv(wall-c.Offset, c.slice)*c.slice + c.Offset + c.slice
+}
+
+// first is the earliest end of a window that holds the slice ending at end, last the latest; next is the distance
+// between them. There is none, first > last, in the gaps of a HOP whose slide is longer than its size.
+func (c *windowClock) first(end int64) int64 {
+	if c.Kind != Hop {
+		return end
+	}
+	// The smallest multiple of the slide (counted from the end of a window) that is not before end.
+	at := c.Offset + c.Size
+	return at - floorDiv(at-end, c.Slide)*c.Slide
+}
+
+func (c *windowClock) last(end int64) int64 {
+	switch c.Kind {
+	case Hop:
+		// The start must not be after the slice's.
+		return floorDiv(end-c.slice-c.Offset, c.Slide)*c.Slide + c.Offset + c.Size
+	case Cumulate:
+		return c.start(end) + c.Size
+	}
+	return end
+}
+
+func (c *windowClock) next() int64 {
+	if c.Kind == Hop || c.Kind == Cumulate {
+		return c.Slide
+	}
+	return c.Size
+}
+
+// start is the start of the window ending at end.
+func (c *windowClock) start(end int64) int64 {
+	if c.Kind == Cumulate {
+		return floorDiv(end-1-c.Offset, c.Size)*c.Size + c.Offset
+	}
+	return end - c.Size
 }
 
 func (c *windowClock) shiftAt(ms int64) int64 {
@@ -107,11 +196,11 @@ func offsetMs(z *time.Location, ms int64) int64 {
 }
 
 // bounds is window_start, window_end (wall clock, TIMESTAMP(3)) and window_time (the last millisecond, in the rowtime's
-// type) of the window ending at wall-clock end, as column values (microseconds).
-func (c *windowClock) bounds(end int64) (windowStart, windowEnd, windowTime int64) {
+// type) of the window from start to end, wall clock, as column values (microseconds).
+func (c *windowClock) bounds(start, end int64) (windowStart, windowEnd, windowTime int64) {
 	last := end - 1
 	if c.timeType.Kind == types.TimestampLTZ {
 		last = c.instant(end) - 1
 	}
-	return (end - c.size) * 1000, end * 1000, last * 1000
+	return start * 1000, end * 1000, last * 1000
 }

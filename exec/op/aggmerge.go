@@ -1,0 +1,105 @@
+package op
+
+import (
+	"math"
+
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// rowFlags is the place of a state row's flags; accumulation leaves them alone.
+const rowFlags = 4
+
+// mergeable reports that two rows of the core can be added up: everything they hold is in their fixed words. Windows
+// that share slices need it; other aggregates keep the state of every window apart.
+func (c *aggCore) mergeable() bool {
+	for k := range c.accs {
+		if !c.accs[k].mergeable() {
+			return false
+		}
+	}
+	return c.tails == 0
+}
+
+func (a *accumulator) mergeable() bool {
+	if a.distinct >= 0 || a.extremes != nil {
+		return false
+	}
+	switch a.acc {
+	case accCount, accSumInt, accSumFloat, accSumDec, accExtreme, accExtreme2:
+		return true
+	}
+	return false
+}
+
+// merge adds row src to row dst, of the same mergeable core.
+func (c *aggCore) merge(dst, src []byte) {
+	setWord(dst, rowCount, word(dst, rowCount)+word(src, rowCount))
+	for k := range c.accs {
+		c.accs[k].merge(dst, src)
+	}
+}
+
+func (a *accumulator) merge(dst, src []byte) {
+	switch a.acc {
+	case accCount:
+		setWord(dst, a.off, word(dst, a.off)+word(src, a.off))
+	case accSumInt:
+		setWord(dst, a.off, word(dst, a.off)+word(src, a.off))
+		setWord(dst, a.off+8, word(dst, a.off+8)+word(src, a.off+8))
+	case accSumFloat:
+		sum := math.Float64frombits(uint64(word(dst, a.off))) + math.Float64frombits(uint64(word(src, a.off)))
+		if a.Kind == expr.AggSum && a.ArgType.Kind == types.Float {
+			sum = float64(float32(sum))
+		}
+		setWord(dst, a.off, int64(math.Float64bits(sum)))
+		setWord(dst, a.off+8, word(dst, a.off+8)+word(src, a.off+8))
+	case accSumDec:
+		a.mergeDec(dst, src)
+	case accExtreme, accExtreme2:
+		a.mergeExtreme(dst, src)
+	}
+}
+
+func (a *accumulator) mergeDec(dst, src []byte) {
+	x := types.Int128{Lo: uint64(word(dst, a.off)), Hi: word(dst, a.off+8)}
+	y := types.Int128{Lo: uint64(word(src, a.off)), Hi: word(src, a.off+8)}
+	r := x.Add(y)
+	n, m := word(dst, a.off+16), word(src, a.off+16)
+	flag := (n | m) & overflowed
+	if (x.Sign() >= 0) == (y.Sign() >= 0) && (r.Sign() >= 0) != (x.Sign() >= 0) || !r.FitsDigits(types.MaxDecimalPrecision) {
+		flag = overflowed
+	}
+	setWord(dst, a.off, int64(r.Lo))
+	setWord(dst, a.off+8, r.Hi)
+	setWord(dst, a.off+16, (n&^overflowed+m&^overflowed)|flag)
+}
+
+func (a *accumulator) mergeExtreme(dst, src []byte) {
+	words := 1
+	if a.acc == accExtreme2 {
+		words = 2
+	}
+	has := a.off + 8*words
+	if word(src, has) == 0 {
+		return
+	}
+	if word(dst, has) != 0 {
+		c := a.compareWords(word(src, a.off), word(src, a.off+8), word(dst, a.off), word(dst, a.off+8))
+		if a.Kind == expr.AggMin && c >= 0 || a.Kind != expr.AggMin && c <= 0 {
+			return
+		}
+	}
+	copy(dst[a.off:has+8], src[a.off:has+8])
+}
+
+// compareWords compares two extremes by their words; the second is read for 128-bit values only.
+func (a *accumulator) compareWords(x, xHi, y, yHi int64) int {
+	switch a.ArgType.Phys() {
+	case types.PhysF64:
+		return compare(math.Float64frombits(uint64(x)), math.Float64frombits(uint64(y)))
+	case types.PhysI128:
+		return types.Int128{Lo: uint64(x), Hi: xHi}.Cmp(types.Int128{Lo: uint64(y), Hi: yHi})
+	}
+	return compare(x, y)
+}

@@ -1,0 +1,364 @@
+package op
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
+)
+
+// advance moves event time to wm and fires the windows that this ends, by their end.
+func (w *windowAggregate) advance(wm exec.Watermark, out exec.Emitter) error {
+	if wm <= w.watermark {
+		return nil
+	}
+	before := w.watermark
+	w.watermark, w.slot.known = wm, false
+	if wm < w.next {
+		return nil
+	}
+	for _, end := range w.due(before) {
+		if err := w.fire(end, out); err != nil {
+			return err
+		}
+	}
+	if err := flush(w.out, out); err != nil {
+		return err
+	}
+	w.next = exec.MaxWatermark
+	for cell := range w.index.cells {
+		w.schedule(cell)
+	}
+	return w.dropDistinct()
+}
+
+// dropDistinct removes the values that DISTINCT aggregates saw in the cells dropped since the last call.
+func (w *windowAggregate) dropDistinct() error {
+	defer func() { w.dropped = w.dropped[:0] }()
+	if len(w.dropped) == 0 {
+		return nil
+	}
+	for _, d := range w.core.distinct {
+		if err := d.dropWindows(w.dropped, w.groupHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groupHash is the hash of the group key inside a key of a distinct set: cell, group key, value.
+func (w *windowAggregate) groupHash(key []byte) uint64 {
+	rest := key[8:]
+	for _, c := range w.spec.Keys {
+		rest = exec.SkipColumn(rest, w.spec.Input.Columns[c].Type)
+	}
+	return checkpoint.HashKey(key[8 : len(key)-len(rest)])
+}
+
+// due are the ends of the windows that fire after before and not after the watermark, ascending.
+func (w *windowAggregate) due(before exec.Watermark) []int64 {
+	var due []int64
+	for cell := range w.index.cells {
+		for end, last := w.windowsOf(cell); end <= last; end += w.clock.next() {
+			fire := exec.Watermark(w.clock.fireTime(end))
+			if fire > w.watermark {
+				break
+			}
+			if fire > before {
+				due = append(due, end)
+			}
+		}
+	}
+	slices.Sort(due)
+	return slices.Compact(due)
+}
+
+// fire emits a window and forgets the cells that no later window needs.
+func (w *windowAggregate) fire(end int64, out exec.Emitter) error {
+	switch w.share {
+	case shareSlices:
+		return w.fireSlices(end, out)
+	case shareGrowing:
+		return w.fireGrowing(end, out)
+	}
+	return w.emitCell(end, end, true, out)
+}
+
+// keyPage collects keys of a cell until they are worth a probe.
+type keyPage struct {
+	keys  checkpoint.Keys // as in windowAggregate.keys
+	order []int32
+	sort  checkpoint.Keys
+}
+
+func (p *keyPage) full() bool { return p.keys.Len() >= batch.Size }
+
+// sorted is the page by ascending key, which gives small windows a stable order.
+func (p *keyPage) sorted() *checkpoint.Keys {
+	p.order = p.order[:0]
+	for i := range p.keys.Len() {
+		p.order = append(p.order, int32(i))
+	}
+	slices.SortFunc(p.order, func(a, b int32) int { return bytes.Compare(p.keys.Key(int(a)), p.keys.Key(int(b))) })
+	p.sort.Reset()
+	for _, i := range p.order {
+		p.sort.Buf = append(p.sort.Buf, p.keys.Key(int(i))...)
+		p.sort.Ends = append(p.sort.Ends, int32(len(p.sort.Buf)))
+		p.sort.Hashes = append(p.sort.Hashes, p.keys.Hashes[i])
+	}
+	p.keys.Reset()
+	return &p.sort
+}
+
+// eachPage calls f for the keys of a cell, a page at a time.
+func (w *windowAggregate) eachPage(cell int64, f func() error) error {
+	w.page.keys.Reset()
+	for g := range checkpoint.KeyGroups {
+		err := w.index.visit(cell, g, func(group []byte) error {
+			addCellKey(&w.page.keys, cell, group, uint64(g)<<57)
+			if w.page.full() {
+				return f()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if w.page.keys.Len() == 0 {
+		return nil
+	}
+	return f()
+}
+
+// probe looks up a page; all its keys have state.
+func (w *windowAggregate) probe(keys *checkpoint.Keys) error {
+	w.refs = resize(w.refs, keys.Len())
+	if err := w.core.groups.Probe(keys, w.refs); err != nil {
+		return err
+	}
+	if slices.Contains(w.refs, checkpoint.NoRow) {
+		return fmt.Errorf("window state lost a group before its window fired")
+	}
+	return nil
+}
+
+// emitCell emits what a cell holds as the window ending at end, and removes it with drop.
+func (w *windowAggregate) emitCell(cell, end int64, drop bool, out exec.Emitter) error {
+	start := w.clock.start(end)
+	err := w.eachPage(cell, func() error {
+		keys := w.page.sorted()
+		if err := w.probe(keys); err != nil {
+			return err
+		}
+		for i, r := range w.refs {
+			if err := w.result(start, end, keys.Key(i)[8:], w.core.groups.Value(r), out); err != nil {
+				return err
+			}
+			if !drop {
+				continue
+			}
+			if err := w.core.remove(r, keys.Key(i), keys.Hashes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || !drop {
+		return err
+	}
+	w.dropped = append(w.dropped, cell)
+	return w.index.drop(cell)
+}
+
+// dropCell removes a cell.
+func (w *windowAggregate) dropCell(cell int64) error {
+	err := w.eachPage(cell, func() error {
+		if err := w.probe(&w.page.keys); err != nil {
+			return err
+		}
+		for i, r := range w.refs {
+			if err := w.core.remove(r, w.page.keys.Key(i), w.page.keys.Hashes[i]); err != nil {
+				return err
+			}
+		}
+		w.page.keys.Reset()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.index.drop(cell)
+}
+
+// fireSlices emits the window ending at end as the sum of its slices.
+func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
+	var cells []int64
+	for cell := w.clock.start(end) + w.clock.slice; cell <= end; cell += w.clock.slice {
+		if w.index.cells[cell] != nil {
+			cells = append(cells, cell)
+		}
+	}
+	w.merged.reset()
+	for g := range checkpoint.KeyGroups {
+		// After a restore, a group may have fired this window already.
+		if w.restored == nil || exec.Watermark(w.clock.fireTime(end)) > w.restored[g] {
+			for _, cell := range cells {
+				if err := w.mergeSlice(cell, g); err != nil {
+					return err
+				}
+			}
+		}
+		if w.merged.len() >= batch.Size || g == checkpoint.KeyGroups-1 {
+			if err := w.emitMerged(end, out); err != nil {
+				return err
+			}
+		}
+	}
+	for _, cell := range cells {
+		if w.clock.last(cell) <= end {
+			if err := w.dropCell(cell); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mergeSlice adds the rows of a slice and key group to w.merged.
+func (w *windowAggregate) mergeSlice(cell int64, group int) error {
+	page := &w.page
+	page.keys.Reset()
+	add := func() error {
+		if err := w.probe(&page.keys); err != nil {
+			return err
+		}
+		for i, r := range w.refs {
+			row, isNew := w.merged.row(page.keys.Key(i)[8:])
+			if isNew {
+				clearRow(row, w.core.fixed, 0)
+			}
+			w.core.merge(row, w.core.groups.Value(r))
+		}
+		page.keys.Reset()
+		return nil
+	}
+	err := w.index.visit(cell, group, func(key []byte) error {
+		addCellKey(&page.keys, cell, key, uint64(group)<<57)
+		if page.full() {
+			return add()
+		}
+		return nil
+	})
+	if err != nil || page.keys.Len() == 0 {
+		return err
+	}
+	return add()
+}
+
+func (w *windowAggregate) emitMerged(end int64, out exec.Emitter) error {
+	start := w.clock.start(end)
+	for _, i := range w.merged.sorted() {
+		if err := w.result(start, end, w.merged.key(i), w.merged.at(i), out); err != nil {
+			return err
+		}
+	}
+	w.merged.reset()
+	return nil
+}
+
+// fireGrowing emits the CUMULATE window ending at end: the slice that ends there joins the first slice, which holds the
+// earlier ones.
+func (w *windowAggregate) fireGrowing(end int64, out exec.Emitter) error {
+	first := w.clock.start(end) + w.clock.Slide
+	if end != first && w.index.cells[end] != nil {
+		if err := w.move(end, first); err != nil {
+			return err
+		}
+	}
+	return w.emitCell(first, end, end == w.clock.last(end), out)
+}
+
+// move adds the cell from to the cell to.
+func (w *windowAggregate) move(from, to int64) error {
+	size := w.core.fixed
+	err := w.eachPage(from, func() error {
+		page := &w.page.keys
+		if err := w.probe(page); err != nil {
+			return err
+		}
+		w.moved = w.moved[:0]
+		for i, r := range w.refs {
+			w.moved = append(w.moved, w.core.groups.Value(r)[:size]...)
+			if err := w.core.remove(r, page.Key(i), page.Hashes[i]); err != nil {
+				return err
+			}
+		}
+		w.keys.Reset()
+		for i := range page.Len() {
+			addCellKey(&w.keys, to, page.Key(i)[8:], page.Hashes[i])
+		}
+		page.Reset()
+		if err := w.core.groups.Probe(&w.keys, w.refs); err != nil {
+			return err
+		}
+		if err := w.core.createGroups(&w.keys, w.refs); err != nil {
+			return err
+		}
+		for i, r := range w.refs {
+			w.core.merge(w.core.groups.Mutable(r), w.moved[i*size:(i+1)*size])
+			if err := w.list(r, w.keys.Key(i), w.keys.Hashes[i]); err != nil {
+				return err
+			}
+		}
+		w.keys.Reset()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.index.drop(from)
+}
+
+// result appends the output row of a group; groups emptied by retractions have none.
+func (w *windowAggregate) result(start, end int64, group, row []byte, out exec.Emitter) error {
+	if word(row, rowCount) <= 0 {
+		return nil
+	}
+	nk := len(w.spec.Keys)
+	if _, err := exec.DecodeKey(group, w.keyCols); err != nil {
+		return fmt.Errorf("window state: %w", err)
+	}
+	w.core.results(row, w.res)
+	for i := range w.res {
+		w.out.Cols[nk+i].AppendDatum(w.res[i])
+	}
+	ws, we, wt := w.clock.bounds(start, end)
+	cols := w.out.Cols[nk+len(w.res):]
+	if w.spec.Window.Kind != Attached {
+		cols[0].AppendI64(ws)
+	}
+	cols[1].AppendI64(we)
+	cols[2].AppendI64(wt)
+	w.out.RowDone()
+	if w.out.Full() {
+		return flush(w.out, out)
+	}
+	return nil
+}
+
+// scanPass bounds the keys collected in one pass over a table of distinct values.
+const scanPass = 1 << 20
+
+// commonKey is what the keys of all windows from the first to the last of due, which ascends, begin with.
+func commonKey(due []int64) []byte {
+	first, last := windowKey(due[0]), windowKey(due[len(due)-1])
+	n := 0
+	for n < len(first) && first[n] == last[n] {
+		n++
+	}
+	return first[:n]
+}
