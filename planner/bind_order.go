@@ -128,18 +128,43 @@ func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, 
 	if bounded(n) {
 		return s, nil
 	}
-	where := pos
+	return s.endless(t, pos)
+}
+
+// endless is s over an input that never ends: the first rows of an order are a Top-N, rows in the order of time wait for
+// their turn, and anything else is refused.
+func (n *Sort) endless(t sql.Tail, pos diag.Pos) (Node, error) {
+	in := n.In.Fields()
 	if len(t.Order) > 0 {
-		where = t.Order[0].X.Position()
-		return nil, diag.New(diag.Unsupported, where, "ORDER BY over an unbounded query is not supported").
-			WithDetail("its input never ends, so there is no last row to wait for").
-			WithHint("remove ORDER BY, or bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset')")
+		pos = t.Order[0].X.Position()
 	}
-	if updating(n) {
-		return nil, diag.New(diag.Unsupported, where, "LIMIT over an unbounded query that updates its rows is not supported").
-			WithHint("bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset'), or limit the rows before aggregating")
+	switch {
+	case n.Limit == 0:
+		return &Values{Schema: in}, nil
+	case n.Limit > 0 && len(n.Keys) == 0 && !updating(n.In):
+		return n, nil
+	case n.Limit > 0 && n.Offset < 1<<62 && n.Limit < 1<<62:
+		return &Rank{In: n.In, Order: n.Keys, From: n.Offset + 1, To: n.Offset + n.Limit, ToColumn: -1, Limit: true, Pos: pos}, nil
+	case n.Limit > 0 || n.Offset > 0:
+		return nil, diag.New(diag.Unsupported, pos, "OFFSET without LIMIT over an unbounded query is not supported").
+			WithDetail("its input never ends, and neither would the rows after the offset, which move with every new row before it").
+			WithHint("add LIMIT, or bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset')")
+	case in[n.Keys[0].Col].Time != NoTime && !n.Keys[0].Desc:
+		if in[n.Keys[0].Col].Time == Proctime && len(n.Keys) == 1 {
+			return n.In, nil
+		}
+		return &TimeSort{In: n.In, Keys: n.Keys, Pos: pos}, nil
 	}
-	return s, nil
+	hint := "remove ORDER BY, add LIMIT"
+	for _, f := range in {
+		if f.Time != NoTime {
+			hint += ", order by time first (ORDER BY " + f.Name + ")"
+			break
+		}
+	}
+	return nil, diag.New(diag.Unsupported, pos, "ORDER BY over an unbounded query is not supported").
+		WithDetail("its input never ends, so there is no last row to wait for").
+		WithHint("%s, or bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset')", hint)
 }
 
 // bounded reports that n ends by itself.

@@ -146,13 +146,13 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 		plan.abstract += tree(r)
 		plan.trace(o, "bind", r)
 		plan.Bounded = plan.Bounded && bounded(r)
-		if b.conf.Batch() && updating(r.Inputs()[0]) {
-			// Batch mode has one final result: changes are settled before the sink sees a row.
-			r = r.withInputs([]Node{&Sort{In: r.Inputs()[0], Limit: -1}})
-		}
 		n, err := opt.run(r, func(rule string, n Node) { plan.trace(o, rule, n) })
 		if err != nil {
 			return err
+		}
+		if b.conf.Batch() && updating(n.Inputs()[0]) {
+			// Batch mode has one final result: changes are settled before the sink sees a row.
+			n = n.withInputs([]Node{&Sort{In: n.Inputs()[0], Limit: -1}})
 		}
 		roots[i] = n
 	}

@@ -20,6 +20,7 @@ var rules = []rule{
 	{"join-conditions", (*optimizer).joinConditions},
 	{"recognise-joins", (*optimizer).recogniseJoins},
 	{"merge-calcs", (*optimizer).mergeCalcs},
+	{"recognise-ranks", (*optimizer).recogniseRanks},
 	{"recognise-windows", (*optimizer).recogniseWindows},
 	{"prune-columns", (*optimizer).pruneColumns},
 	{"place-over", (*optimizer).placeOver},
