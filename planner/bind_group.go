@@ -16,6 +16,7 @@ type grouping struct {
 	input *scope
 	outer *grouping   // arguments are bound above it: OVER windows of aggregates
 	keys  []expr.Expr // over input
+	sets  []int64     // grouping sets by their rolled-up keys (bit); nil = one set of all keys
 	pre   []expr.Expr // what the aggregation reads: keys, then arguments and filters; over input
 	aggs  []expr.Agg  // columns of pre
 	names []string    // of the aggregates
@@ -25,7 +26,8 @@ type grouping struct {
 func hasAggregate(e sql.Expr) bool {
 	found := false
 	walkSQL(e, func(x sql.Expr) bool {
-		if c, ok := x.(*sql.Call); ok && c.Over == nil && len(c.Name) == 1 && expr.IsFlinkAgg(c.Name[0].Text) {
+		if c, ok := x.(*sql.Call); ok && c.Over == nil && len(c.Name) == 1 &&
+			(expr.IsFlinkAgg(c.Name[0].Text) || expr.IsGrouping(c.Name[0].Text)) {
 			found = true
 		}
 		return !found
@@ -100,6 +102,9 @@ func (g *grouping) replace(b *binder, e sql.Expr) (expr.Expr, error) {
 		b.p.funcs.Lookup(c.Name[0].Text) == nil {
 		return g.aggregate(b, c)
 	}
+	if c, ok := e.(*sql.Call); ok && len(c.Name) == 1 && expr.IsGrouping(c.Name[0].Text) && c.Over == nil {
+		return g.groupingID(b, c)
+	}
 	if _, ok := e.(*sql.Literal); ok {
 		return nil, nil
 	}
@@ -114,7 +119,7 @@ func (g *grouping) replace(b *binder, e sql.Expr) (expr.Expr, error) {
 	}
 	for i, k := range g.keys {
 		if expr.Equal(k, x) {
-			return &expr.Column{Index: i, Name: keyName(k, i), T: k.Type()}, nil
+			return &expr.Column{Index: i, Name: keyName(k, i), T: g.keyType(i)}, nil
 		}
 	}
 	return nil, nil
@@ -143,11 +148,16 @@ func (g *grouping) ungrouped(b *binder, e *sql.Ident) error {
 	return d.WithHint("add %s to GROUP BY, or aggregate it: MAX(%s)", name, name)
 }
 
-// column adds x to what the aggregation reads and returns its column.
+// column adds x to what the aggregation reads and returns its column. With grouping sets it is none of the keys', which are
+// NULL in some copies.
 func (g *grouping) column(x expr.Expr) int {
-	for i, p := range g.pre {
+	from := 0
+	if g.sets != nil {
+		from = len(g.keys)
+	}
+	for i, p := range g.pre[from:] {
 		if expr.Equal(p, x) && expr.IsDeterministic(x) {
-			return i
+			return from + i
 		}
 	}
 	g.pre = append(g.pre, x)
@@ -222,13 +232,13 @@ func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
 func (g *grouping) output(a expr.Agg) expr.Expr {
 	for i, o := range g.aggs {
 		if o.Kind == a.Kind && o.Arg == a.Arg && o.Filter == a.Filter && o.Distinct == a.Distinct {
-			return &expr.Column{Index: len(g.keys) + i, Name: g.names[i], T: o.Type}
+			return &expr.Column{Index: g.width() + i, Name: g.names[i], T: o.Type}
 		}
 	}
-	name := fmt.Sprintf("$f%d", len(g.keys)+len(g.aggs))
+	name := fmt.Sprintf("$f%d", g.width()+len(g.aggs))
 	g.aggs = append(g.aggs, a)
 	g.names = append(g.names, name)
-	return &expr.Column{Index: len(g.keys) + len(g.aggs) - 1, Name: name, T: a.Type}
+	return &expr.Column{Index: g.width() + len(g.aggs) - 1, Name: name, T: a.Type}
 }
 
 // condition binds a BOOLEAN expression for the clause named where.
@@ -260,6 +270,9 @@ func (g *grouping) node(in Node) Node {
 		} else {
 			pre.Names[i] = fmt.Sprintf("$a%d", i)
 		}
+	}
+	if g.sets != nil {
+		return &Aggregate{In: g.expand(pre), Keys: append(keys, len(g.pre)), Aggs: g.aggs, Names: g.names}
 	}
 	return &Aggregate{In: pre, Keys: keys, Aggs: g.aggs, Names: g.names}
 }

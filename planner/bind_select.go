@@ -132,33 +132,12 @@ func (b *binder) openGroup(q *sql.Select, s *scope) error {
 		return nil
 	}
 	g := &grouping{input: s}
-	for _, it := range q.GroupBy {
-		if it.Kind != sql.GroupExprs {
-			return diag.New(diag.Unsupported, it.Pos, "%s is not supported", [...]string{"", "GROUPING SETS", "ROLLUP", "CUBE"}[it.Kind]).
-				WithHint("write one query per grouping and UNION ALL them")
-		}
-		for _, e := range it.Exprs {
-			x, err := b.groupKey(q, s, e)
-			if err != nil {
-				return err
-			}
-			if !containsExpr(g.keys, x) {
-				g.keys = append(g.keys, x)
-			}
-		}
+	if err := b.groupSets(q, s, g); err != nil {
+		return err
 	}
 	g.pre = append(g.pre, g.keys...)
 	b.group = g
 	return nil
-}
-
-func containsExpr(list []expr.Expr, x expr.Expr) bool {
-	for _, e := range list {
-		if expr.Equal(e, x) {
-			return true
-		}
-	}
-	return false
 }
 
 // legacyWindows are the group window functions that Flink replaced by window TVFs.

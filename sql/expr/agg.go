@@ -98,6 +98,16 @@ var flinkAggs = strings.Fields(`RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_D
 STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE COLLECT FIRST_VALUE LAST_VALUE LISTAGG
 ARRAY_AGG JSON_OBJECTAGG JSON_ARRAYAGG SINGLE_VALUE BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG`)
 
+// IsGrouping reports the functions that tell the grouping sets of a row apart. They are no aggregates, but stand where
+// aggregates stand.
+func IsGrouping(name string) bool {
+	switch strings.ToUpper(name) {
+	case "GROUPING", "GROUPING_ID", "GROUP_ID":
+		return true
+	}
+	return false
+}
+
 // IsFlinkAgg reports an aggregate or window function of Flink, supported or not.
 func IsFlinkAgg(name string) bool {
 	name = strings.ToUpper(name)

@@ -54,7 +54,7 @@ func (r *Registry) Reference() []Entry {
 		out = append(out, Entry{Name: f.Name, Aliases: f.Aliases, Group: f.Category, Usage: f.Usage, Doc: f.Doc, Kind: ScalarEntry})
 	}
 	for _, a := range aggregateEntries {
-		if _, ok := LookupAgg(a.Name); ok {
+		if listed(a) {
 			out = append(out, a)
 		}
 	}

@@ -5,6 +5,12 @@ func agg(group, name, usage, doc string) Entry {
 	return Entry{Name: name, Group: group, Usage: usage, Doc: doc, Kind: AggregateEntry}
 }
 
+// listed tells whether the engine can compute a.
+func listed(a Entry) bool {
+	_, ok := LookupAgg(a.Name)
+	return ok || IsGrouping(a.Name)
+}
+
 // aggregateEntries are all aggregate and window functions of Flink SQL. Those LookupAgg does not know are refused by name.
 var aggregateEntries = []Entry{
 	agg("aggregate", "APPROX_COUNT_DISTINCT", "APPROX_COUNT_DISTINCT(value)", "About how many different values there are."),
@@ -17,6 +23,9 @@ var aggregateEntries = []Entry{
 	agg("aggregate", "COLLECT", "COLLECT([DISTINCT] value)", "The values that are not NULL as a multiset."),
 	agg("aggregate", "COUNT", "COUNT(*), COUNT([DISTINCT] value)", "The number of rows, or of values that are not NULL."),
 	agg("aggregate", "FIRST_VALUE", "FIRST_VALUE(value)", "The first value to arrive that is not NULL."),
+	agg("aggregate", "GROUPING", "GROUPING(key, …)", "A bit per expression of GROUP BY, the first the highest: 1 where the row's grouping set rolls it up."),
+	agg("aggregate", "GROUPING_ID", "GROUPING_ID(key, …)", "The same as GROUPING."),
+	agg("aggregate", "GROUP_ID", "GROUP_ID()", "0, and 1, 2, … for the rows of a grouping set that is listed again."),
 	agg("aggregate", "JSON_ARRAYAGG", "JSON_ARRAYAGG(value [{NULL | ABSENT} ON NULL])", "The values as a JSON array. ABSENT ON NULL by default."),
 	agg("aggregate", "JSON_OBJECTAGG", "JSON_OBJECTAGG([KEY] key VALUE value [{NULL | ABSENT} ON NULL])", "The pairs as a JSON object with sorted keys. A key that occurs twice is an error. NULL ON NULL by default."),
 	agg("aggregate", "LAST_VALUE", "LAST_VALUE(value)", "The last value to arrive that is not NULL."),
