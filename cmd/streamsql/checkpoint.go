@@ -16,6 +16,7 @@ import (
 	"github.com/streamsql/streamsql/connectors/datagen"
 	"github.com/streamsql/streamsql/connectors/file"
 	"github.com/streamsql/streamsql/connectors/kafka"
+	"github.com/streamsql/streamsql/connectors/nexmark"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -152,6 +153,7 @@ func showCheckpoint(sb *strings.Builder, c *checkpoint.Checkpoint, confirmed che
 func describer(jobDir string) func(checkpoint.OperatorID, []byte) string {
 	decoders := map[string]func([]byte) (string, error){
 		"kafka": kafka.DescribePosition, "upsert-kafka": kafka.DescribePosition, "filesystem": file.DescribePosition, "datagen": datagen.DescribePosition,
+		"nexmark": nexmark.DescribePosition,
 	}
 	connector := map[string]string{}
 	// Read as text: an engine would want the directory for itself.
