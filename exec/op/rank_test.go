@@ -117,7 +117,7 @@ func TestRankKinds(t *testing.T) {
 		{"update top 2", rankSpec(RankUpdate, 1, 2, false), []string{"a 5 1", "a 6 2", "+U a 4 2", "+U a 3 3", "+U a 3 3 7", "+U a 9 4"},
 			[]string{"+I 5", "+I 6", "-U 6, +U 4", "-D 5, +I 3", "-U 3, +U 3", ""}},
 		{"update top 3 with the place", rankSpec(RankUpdate, 1, 3, true), []string{"a 5 1", "a 6 2", "a 7 3", "+U a 4 3", "+U a 4 3 1", "+U a 1 4"},
-			[]string{"+I 5@1", "+I 6@2", "+I 7@3", "-U 5@1, +U 4@1, -U 6@2, +U 5@2, -U 7@3, +U 6@3", "-U 4@1, +U 4@1",
+			[]string{"+I 5@1", "+I 6@2", "+I 7@3", "-U 5@1, -U 7@3, +U 4@1, -U 6@2, +U 5@2, +U 6@3", "-U 4@1, +U 4@1",
 				"-U 4@1, +U 1@1, -U 5@2, +U 4@2, -U 6@3, +U 5@3"}},
 		{"update, a row gets worse", rankSpec(RankUpdate, 1, 3, true), []string{"a 5 1", "a 6 2", "a 7 3", "+U a 8 1"},
 			[]string{"+I 5@1", "+I 6@2", "+I 7@3", "-U 5@1, +U 6@1, -U 6@2, +U 7@2, -U 7@3, +U 8@3"}},

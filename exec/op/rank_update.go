@@ -95,15 +95,7 @@ func (u *updateRank) move(b bucket, old []byte) error {
 		return u.update(old, u.row, 1)
 	}
 	if bytes.Compare(u.key, u.oldKey) <= 0 {
-		place, err := u.placeOf(b, u.key)
-		if err != nil {
-			return err
-		}
-		cur, place, err := u.shift(b, u.key, u.oldKey, u.row, place)
-		if err != nil {
-			return err
-		}
-		return u.update(old, cur, place)
+		return u.rise(b, old)
 	}
 	// The planner's promise that rows get better was wrong, as with SUM over values it took for positive: the rows
 	// between move up. What had been pushed out before is not known any more.
@@ -131,6 +123,53 @@ func (u *updateRank) move(b bucket, old []byte) error {
 		return err
 	}
 	return u.update(cur, u.row, place)
+}
+
+// rise emits the changes of a row that is a better version of old: the rows between the two places move down. As in
+// Flink the -U of both places come before the first +U.
+func (u *updateRank) rise(b bucket, old []byte) error {
+	place, err := u.placeOf(b, u.key)
+	if err != nil {
+		return err
+	}
+	at, err := u.placeOf(b, u.oldKey)
+	if err != nil {
+		return err
+	}
+	if at == place {
+		return u.update(old, u.row, place)
+	}
+	var failed error
+	cur, first := u.row, true
+	err = b.ascend(u.key, func(sub, row []byte) bool {
+		if bytes.Equal(sub, u.oldKey) {
+			return false
+		}
+		failed = u.before(row, place)
+		if failed == nil && first {
+			failed, first = u.before(old, at), false
+		}
+		if failed == nil {
+			failed = u.emit(cur, place, types.UpdateAfter)
+		}
+		cur, place = row, place+1
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	return u.emit(cur, at, types.UpdateAfter)
+}
+
+// before emits the -U of a row at a place, if it is asked for.
+func (u *updateRank) before(row []byte, place int64) error {
+	if !u.spec.EmitUpdateBefore {
+		return nil
+	}
+	return u.emit(row, place, types.UpdateBefore)
 }
 
 // add emits and keeps a row of a key that is not among the best.
