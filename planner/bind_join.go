@@ -26,7 +26,7 @@ func (b *binder) join(r *sql.Join) (Node, *scope, error) {
 	if err := checkTableNames(ls, rs, r); err != nil {
 		return nil, nil, err
 	}
-	j := &Join{L: ln, R: rn, Kind: joinKinds[r.Kind], TTL: [2]*int64{b.hints.take(ls.onlyTable()), b.hints.take(rs.onlyTable())}}
+	j := &Join{L: ln, R: rn, Kind: joinKinds[r.Kind], TTL: [2]*int64{b.hints.take(ls.onlyTable()), b.hints.take(rs.onlyTable())}, Pos: r.Pos}
 	s := joinScope(j, ls, rs)
 	if r.On != nil {
 		both := &scope{cols: slices.Clone(s.cols)}
@@ -36,7 +36,7 @@ func (b *binder) join(r *sql.Join) (Node, *scope, error) {
 		if j.Cond, err = b.condition(both, r.On, "ON"); err != nil {
 			return nil, nil, err
 		}
-		return j, s, nil
+		return j, joinScope(j, ls, rs), nil // the condition decides which columns are time attributes
 	}
 	names := r.Using
 	if r.Natural {

@@ -37,6 +37,7 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 			return nil, err
 		}
 		in = where(in, c)
+		s.retime(in.Fields())
 	}
 	if err := b.openGroup(q, s); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 )
 
@@ -39,6 +40,7 @@ type Join struct {
 	Cond expr.Expr // over the fields of L, then those of R; nil = none
 	// TTL is the STATE_TTL hint of each side in ms, nil = table.exec.state.ttl.
 	TTL [2]*int64
+	Pos diag.Pos
 }
 
 // Inputs implements Node.
@@ -49,20 +51,27 @@ func (n *Join) withInputs(in []Node) Node { c := *n; c.L, c.R = in[0], in[1]; re
 // Fields implements Node. Time attributes are lost on both sides, because rows wait in state for any time, but for the
 // joins that event time bounds. A name that the left side has already gets a number, as in Flink.
 func (n *Join) Fields() []Field {
-	l := n.L.Fields()
-	var out []Field
-	if n.Kind.HalfJoin() {
-		out = slices.Clone(l)
-	} else {
-		taken := make(map[string]bool, len(l))
-		out = joinedFields(joinedFields(nil, l, taken, n.Kind.PadsRight()), n.R.Fields(), taken, n.Kind.PadsLeft())
+	out := n.allFields()
+	keeps := func(TimeAttr) bool { return false }
+	if x := n.timedNode(); x != nil {
+		keeps = x.keepsTime
 	}
-	if !n.keepsTime() {
-		for i := range out {
+	for i := range out {
+		if !keeps(out[i].Time) {
 			out[i].Time = NoTime
 		}
 	}
 	return out
+}
+
+// allFields are the output with all time attributes.
+func (n *Join) allFields() []Field {
+	l := n.L.Fields()
+	if n.Kind.HalfJoin() {
+		return slices.Clone(l)
+	}
+	taken := make(map[string]bool, len(l))
+	return joinedFields(joinedFields(nil, l, taken, n.Kind.PadsRight()), n.R.Fields(), taken, n.Kind.PadsLeft())
 }
 
 // joinedFields appends one side's fields to out.

@@ -6,14 +6,21 @@ import (
 	"github.com/streamsql/streamsql/sql/expr"
 )
 
+// timed is the node for a join whose rows need not wait for ever.
+type timed interface {
+	Node
+	// keepsTime reports whether time attributes of kind t stay in the output.
+	keepsTime(t TimeAttr) bool
+}
+
 // timedJoins recognise joins whose rows need not wait for ever: each gives the node for a Join that is of its kind, or
-// nil. Keys are out of the condition, and what reads one side is below. Such joins keep the time attributes of both sides.
-func timedJoins() []func(*Join) Node {
-	return []func(*Join) Node{}
+// nil. Keys are out of the condition, and what reads one side is below.
+func timedJoins() []func(*Join) timed {
+	return []func(*Join) timed{intervalJoin}
 }
 
 // timedJoin is the node for a join that event time bounds, nil for a regular join.
-func timedJoin(n *Join) Node {
+func timedJoin(n *Join) timed {
 	for _, f := range timedJoins() {
 		if x := f(n); x != nil {
 			return x
@@ -34,18 +41,21 @@ func (o *optimizer) recogniseJoins(n Node) (Node, error) {
 	})
 }
 
-// keepsTime reports that recogniseJoins will find n, as it is bound.
-func (n *Join) keepsTime() bool {
-	timed := func(f Field) bool { return f.Time != NoTime }
-	if !slices.ContainsFunc(n.L.Fields(), timed) || !slices.ContainsFunc(n.R.Fields(), timed) {
-		return false
+// timedNode is what recogniseJoins will make of n, as it is bound; nil = n stays.
+func (n *Join) timedNode() timed {
+	hasTime := func(f Field) bool { return f.Time != NoTime }
+	if !slices.ContainsFunc(n.L.Fields(), hasTime) || !slices.ContainsFunc(n.R.Fields(), hasTime) {
+		return nil
 	}
 	x, err := n.sink().keyed()
 	if p, ok := x.(*Project); ok {
 		x = p.In
 	}
 	j, ok := x.(*Join)
-	return err == nil && ok && timedJoin(j) != nil
+	if err != nil || !ok {
+		return nil
+	}
+	return timedJoin(j)
 }
 
 // where is in filtered by c. A condition that makes a join below one that event time bounds goes into it at once: what
@@ -71,7 +81,7 @@ func where(in Node, c expr.Expr) Node {
 // timedCount is the number of joins in n that event time bounds.
 func timedCount(n Node) int {
 	count := 0
-	if j, ok := n.(*Join); ok && j.keepsTime() {
+	if j, ok := n.(*Join); ok && j.timedNode() != nil {
 		count++
 	}
 	for _, in := range n.Inputs() {

@@ -33,6 +33,13 @@ func scopeOf(table string, fields []Field) *scope {
 	return s
 }
 
+// retime takes the time attributes from fields: a WHERE clause can make interval joins, which keep them.
+func (s *scope) retime(fields []Field) {
+	for i := range min(len(s.cols), len(fields)) {
+		s.cols[i].field.Time = fields[i].Time
+	}
+}
+
 // names are the column names, for "did you mean".
 func (s *scope) names() []string {
 	out := make([]string, len(s.cols))

@@ -27,6 +27,7 @@ const (
 	keyPipelineName     = "pipeline.name"
 	keyAutoWatermark    = "pipeline.auto-watermark-interval"
 	keyStateTTL         = "table.exec.state.ttl"
+	keyIntervalCleanup  = "table.exec.interval-join.min-cleanup-interval"
 	keyIdleTimeout      = "table.exec.source.idle-timeout"
 	keyCDCDuplicate     = "table.exec.source.cdc-events-duplicate"
 	keyNotNull          = "table.exec.sink.not-null-enforcer"
@@ -97,6 +98,7 @@ var settings = map[string]setting{
 	keyAutoWatermark:    {typ: durationSetting, def: "200 ms", doc: "time between watermarks; 0 = with every advance"},
 
 	keyStateTTL:        {typ: durationSetting, def: "0", doc: "state idle for this long is dropped; 0 = never"},
+	keyIntervalCleanup: {typ: durationSetting, def: "0", doc: "an interval join removes rows at least this much later than it could, so in fewer steps"},
 	keyIdleTimeout:     {typ: durationSetting, def: "0", doc: "a split without rows for this long no longer holds back the watermark; 0 = never"},
 	keyCDCDuplicate:    {typ: boolSetting, def: "false", doc: "changelog sources may repeat events: normalise them by primary key"},
 	keyNotNull:         {def: "ERROR", values: []string{"ERROR", "DROP"}, doc: "NULL for a NOT NULL sink column: fail, or drop the row"},
