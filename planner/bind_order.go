@@ -125,13 +125,18 @@ func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, 
 			return nil, diag.New(diag.Semantic, t.Offset.Pos, "OFFSET %s is too large", t.Offset.Text)
 		}
 	}
-	if bounded(n) {
+	if bounded(n) && (b.conf.Batch() || !s.byTime() || updating(n)) {
 		return s, nil
 	}
 	return s.endless(t, pos)
 }
 
-// endless is s over an input that never ends: the first rows of an order are a Top-N, rows in the order of time wait for
+// byTime reports ORDER BY event time, ascending: rows can leave while others come, also where the input ends.
+func (n *Sort) byTime() bool {
+	return n.Limit < 0 && n.Offset == 0 && len(n.Keys) > 0 && !n.Keys[0].Desc && n.In.Fields()[n.Keys[0].Col].Time == Rowtime
+}
+
+// endless is n over an input that never ends: the first rows of an order are a Top-N, rows in the order of time wait for
 // their turn, and anything else is refused.
 func (n *Sort) endless(t sql.Tail, pos diag.Pos) (Node, error) {
 	in := n.In.Fields()

@@ -145,9 +145,8 @@ func (n *Rank) improving(p *phys) bool {
 			return false
 		}
 		return !slices.ContainsFunc(n.Order, func(k SortKey) bool {
-			m := monotony(in, k.Col)
-			// NULL is where an aggregate begins.
-			return !slices.Contains(key, k.Col) && (m == 0 || m > 0 != k.Desc || k.NullsFirst && in.fields[k.Col].Type.Nullable)
+			m, fromNull := monotony(in, k.Col)
+			return !slices.Contains(key, k.Col) && (m == 0 || m > 0 != k.Desc || fromNull && k.NullsFirst)
 		})
 	})
 }
@@ -253,15 +252,23 @@ func (n *Rank) detail(p *phys) string {
 }
 
 func (n *Rank) grows(ttl int64) string {
+	what := ""
+	_, _, dedup := n.deduplicates()
 	switch {
 	case ttl > 0:
-		return ""
-	case n.Limit && updating(n.In):
-		return "LIMIT over rows that change keeps all of them; '" + keyStateTTL + "' bounds that"
+	case dedup:
+		what = "a deduplication keeps a row of every key it has met"
+	case updating(n.In) && n.Limit:
+		what = "LIMIT over rows that change keeps them all"
+	case updating(n.In):
+		what = "a Top-N over rows that change keeps them all, or the best of every partition it has met"
 	case len(n.Partition) > 0:
-		return "a Top-N keeps rows of every partition it has met; '" + keyStateTTL + "' bounds that"
+		what = "a Top-N keeps the best rows of every partition it has met"
 	}
-	return ""
+	if what == "" {
+		return ""
+	}
+	return what + "; '" + keyStateTTL + "' bounds that"
 }
 
 func (n *Rank) lower(l *lowering, x *exec.Node, p *phys) {

@@ -213,8 +213,8 @@ func windowedTime(n Node, c int) bool {
 }
 
 // monotony is 1 for a column of p whose value in a row only grows, -1 for one that only shrinks, 0 when neither is known.
-// It begins as NULL where its type allows that.
-func monotony(p *phys, c int) int {
+// fromNull: it can begin as NULL.
+func monotony(p *phys, c int) (m int, fromNull bool) {
 	switch n := p.op.(type) {
 	case *Calc:
 		if r, ok := n.Exprs[c].(*expr.Column); ok {
@@ -225,14 +225,16 @@ func monotony(p *phys, c int) int {
 		}
 	case *Aggregate:
 		if c < len(n.Keys) || p.in[0].trait.Kinds != Inserts {
-			return 0
+			return 0, false
 		}
-		switch n.Aggs[c-len(n.Keys)].Kind {
-		case expr.AggCount, expr.AggCountStar, expr.AggMax:
-			return 1
+		switch a := n.Aggs[c-len(n.Keys)]; a.Kind {
+		case expr.AggCount, expr.AggCountStar:
+			return 1, false
+		case expr.AggMax:
+			return 1, a.ArgType.Nullable || a.Filter >= 0
 		case expr.AggMin:
-			return -1
+			return -1, a.ArgType.Nullable || a.Filter >= 0
 		}
 	}
-	return 0
+	return 0, false
 }
