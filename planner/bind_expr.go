@@ -19,9 +19,10 @@ type binder struct {
 	ctes    []map[string]Node // innermost last
 	views   []string          // being expanded
 	tables  map[string]*tableInfo
-	group   *grouping // set while binding what stands above an aggregation
-	depth   int       // of the expression being bound inside others
-	over    *overing  // set while binding what may hold OVER windows
+	group   *grouping     // set while binding what stands above an aggregation
+	legacy  *legacyWindow // the group window of the SELECT block being bound
+	depth   int           // of the expression being bound inside others
+	over    *overing      // set while binding what may hold OVER windows
 	notices []string
 }
 
@@ -31,6 +32,9 @@ func (b *binder) expr(s *scope, e sql.Expr) (expr.Expr, error) {
 	case *sql.Call:
 		if x.Over != nil {
 			return b.over.bind(b, x)
+		}
+		if c, name, _ := legacyPart(x); c != nil && b.group == nil {
+			return nil, legacyAlone(c, name)
 		}
 	case *sql.Ident:
 		if a := b.over.alias(x); a != nil {

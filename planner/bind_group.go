@@ -13,13 +13,14 @@ import (
 // grouping collects what an aggregation over input computes. Expressions above it are bound so that group keys and
 // aggregate calls become columns of the Aggregate's output: the keys, then the aggregates.
 type grouping struct {
-	input *scope
-	outer *grouping   // arguments are bound above it: OVER windows of aggregates
-	keys  []expr.Expr // over input
-	sets  []int64     // grouping sets by their rolled-up keys (bit); nil = one set of all keys
-	pre   []expr.Expr // what the aggregation reads: keys, then arguments and filters; over input
-	aggs  []expr.Agg  // columns of pre
-	names []string    // of the aggregates
+	input  *scope
+	legacy *legacyWindow // the group window among the keys, nil = none
+	outer  *grouping     // arguments are bound above it: OVER windows of aggregates
+	sets   []int64       // grouping sets by their rolled-up keys (bit); nil = one set of all keys
+	keys   []expr.Expr   // over input
+	pre    []expr.Expr   // what the aggregation reads: keys, then arguments and filters; over input
+	aggs   []expr.Agg    // columns of pre
+	names  []string      // of the aggregates
 }
 
 // hasAggregate reports an aggregate call (without OVER) in e.
@@ -101,6 +102,9 @@ func (g *grouping) replace(b *binder, e sql.Expr) (expr.Expr, error) {
 	if c, ok := e.(*sql.Call); ok && c.Over == nil && len(c.Name) == 1 && expr.IsFlinkAgg(c.Name[0].Text) &&
 		b.p.funcs.Lookup(c.Name[0].Text) == nil {
 		return g.aggregate(b, c)
+	}
+	if c, name, part := legacyPart(e); c != nil {
+		return g.legacyColumn(b, c, name, part)
 	}
 	if c, ok := e.(*sql.Call); ok && len(c.Name) == 1 && expr.IsGrouping(c.Name[0].Text) && c.Over == nil {
 		return g.groupingID(b, c)

@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -38,6 +37,9 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 		}
 		in = where(in, c)
 		s.retime(in.Fields())
+	}
+	if in, s, err = b.openLegacyWindow(q, in, s); err != nil {
+		return nil, err
 	}
 	if err := b.openGroup(q, s); err != nil {
 		return nil, err
@@ -132,24 +134,24 @@ func (b *binder) openGroup(q *sql.Select, s *scope) error {
 	if !grouped {
 		return nil
 	}
-	g := &grouping{input: s}
+	g := &grouping{input: s, legacy: b.legacy}
 	if err := b.groupSets(q, s, g); err != nil {
 		return err
 	}
 	g.pre = append(g.pre, g.keys...)
+	if g.legacy != nil {
+		if err := g.legacy.close(g); err != nil {
+			return err
+		}
+	}
 	b.group = g
 	return nil
 }
 
-// legacyWindows are the group window functions that Flink replaced by window TVFs.
-var legacyWindows = map[string]bool{"TUMBLE": true, "HOP": true, "SESSION": true, "CUMULATE": true}
-
 // groupKey binds one expression of GROUP BY: over the input, or an alias of the SELECT list as Flink allows.
 func (b *binder) groupKey(q *sql.Select, s *scope, e sql.Expr) (expr.Expr, error) {
-	if c, ok := e.(*sql.Call); ok && len(c.Name) == 1 && legacyWindows[strings.ToUpper(c.Name[0].Text)] {
-		return nil, diag.New(diag.Unsupported, c.Pos, "the group window %s(...) in GROUP BY is not supported", strings.ToUpper(c.Name[0].Text)).
-			WithDetail("Flink has replaced group windows by window table functions").
-			WithHint("write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end")
+	if c := legacyCall(e); c != nil && b.legacy != nil && c == b.legacy.call {
+		return b.legacy.start(s), nil
 	}
 	x, err := b.expr(s, e)
 	if err == nil {

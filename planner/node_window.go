@@ -111,16 +111,10 @@ func (n *WindowTVF) Inputs() []Node { return []Node{n.In} }
 
 func (n *WindowTVF) withInputs(in []Node) Node { c := *n; c.In = in[0]; return &c }
 
-// Fields implements Node. The rowtime of the input is a plain timestamp beside window_time.
+// Fields implements Node. The time column stays a time attribute beside window_time.
 func (n *WindowTVF) Fields() []Field {
-	out := append([]Field(nil), n.In.Fields()...)
-	for i := range out {
-		if out[i].Time == Rowtime {
-			out[i].Time = NoTime
-		}
-	}
 	w := n.Window.fields()
-	return append(out, w[:]...)
+	return append(append([]Field(nil), n.In.Fields()...), w[:]...)
 }
 
 func (n *WindowTVF) label() string {

@@ -45,6 +45,8 @@ func passColumn(in Node, e expr.Expr) (Node, int, bool) {
 	return in, r.Index, true
 }
 
+func (n *Expand) passWindow(c int) (Node, int, bool) { return n.In, c, n.keeps(c) }
+
 // passWindow implements windowPasser: an aggregation by window passes its window on.
 func (n *Aggregate) passWindow(c int) (Node, int, bool) {
 	if c >= len(n.Keys) || !n.windowed() || n.proctime() {
@@ -142,7 +144,7 @@ func (n *Aggregate) fuses() bool {
 // watermark and forgets closed windows. Where the window function stands directly below, or below a Calc that computes
 // anything but from window columns, it becomes part of it; elsewhere the rows' windows are taken from their columns.
 func (o *optimizer) recogniseWindows(n Node) (Node, error) {
-	return rewrite(n, func(n Node) (Node, error) {
+	n, err := rewrite(n, func(n Node) (Node, error) {
 		a, ok := n.(*Aggregate)
 		if !ok {
 			return mergeCalc(n), nil
@@ -173,6 +175,25 @@ func (o *optimizer) recogniseWindows(n Node) (Node, error) {
 		}
 		return mergeCalc(attach(a, g)), nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return n, refuseProctime(n)
+}
+
+// refuseProctime refuses windows of the wall clock that are not part of an aggregation, as Flink does.
+func refuseProctime(n Node) error {
+	if w, ok := n.(*WindowTVF); ok && w.Window.Proctime {
+		return diag.New(diag.Unsupported, w.Pos, "a processing-time window is only supported in an aggregation by it").
+			WithDetail("which window a row is in depends on when it is read, and would change when the job recovers").
+			WithHint("GROUP BY window_start, window_end directly above it, with nothing computed from the window's columns in between; or window by a column with a WATERMARK")
+	}
+	for _, in := range n.Inputs() {
+		if err := refuseProctime(in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkSlices refuses what a window aggregation cannot cut into slices, as Flink does.

@@ -57,7 +57,7 @@ type windowAggregate struct {
 	now   func() int64
 
 	watermark exec.Watermark // with Proctime: the last millisecond of wall clock that is over
-	restored  *groupTimes // nil on a fresh start
+	restored  *groupTimes    // nil on a fresh start
 	next      exec.Watermark // when the earliest window fires
 	index     *cellIndex     // the groups of every cell
 
