@@ -23,6 +23,9 @@ type binder struct {
 	legacy  *legacyWindow // the group window of the SELECT block being bound
 	depth   int           // of the expression being bound inside others
 	over    *overing      // set while binding what may hold OVER windows
+	subs    *subqueries   // of the SELECT block being bound; nil where none may stand
+	outer   *outerQuery   // the query around the one being bound
+	outers  int           // how many there were
 	notices []string
 }
 
@@ -129,7 +132,14 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		}
 		return expr.NewBetween(x, lo, hi, e.Not, e.Symmetric)
 	case *sql.In:
+		if e.Query != nil {
+			return b.inQuery(s, e)
+		}
 		return b.in(s, e)
+	case *sql.Subquery:
+		return b.scalar(s, e)
+	case *sql.Exists:
+		return b.exists(s, e)
 	case *sql.Like:
 		return b.like(s, e)
 	case *sql.Case:
@@ -187,12 +197,8 @@ func refuseExpr(e sql.Expr) error {
 		return diag.New(diag.Unsupported, e.Position(), "%s is not supported", what).WithHint("%s", hint)
 	}
 	switch e := e.(type) {
-	case *sql.Subquery:
-		return refuse("a scalar subquery", "compute the value in a query of its own, or write it as a constant")
-	case *sql.Exists:
-		return refuse("EXISTS (query)", "it needs joins, which are not supported yet; filter by a condition on the columns")
 	case *sql.Quantified:
-		return refuse(e.Op+" ANY|ALL (query)", "compare with a list of values: x IN (1, 2, 3)")
+		return refuse(e.Op+" ANY|ALL (query) here", "as a condition of WHERE x = ANY (query) and x <> ALL (query) are; else compare with (SELECT MIN(..) ..) or (SELECT MAX(..) ..)")
 	case *sql.NamedArg:
 		return refuse("a named argument", "pass the arguments by position")
 	case *sql.TimeDiff:
@@ -207,6 +213,15 @@ func refuseExpr(e sql.Expr) error {
 }
 
 func (b *binder) ident(s *scope, e *sql.Ident) (expr.Expr, error) {
+	from := s
+	if b.group != nil {
+		from = b.group.input
+	}
+	if !from.knows(e.Path) {
+		if x, err := b.outerIdent(e); x != nil || err != nil {
+			return x, err
+		}
+	}
 	if b.group != nil {
 		return nil, b.group.ungrouped(b, e)
 	}
@@ -262,11 +277,6 @@ func (b *binder) is(s *scope, e *sql.Is) (expr.Expr, error) {
 }
 
 func (b *binder) in(s *scope, e *sql.In) (expr.Expr, error) {
-	if e.Query != nil {
-		return nil, diag.New(diag.Unsupported, e.Pos, "IN (query) is not supported").
-			WithDetail("it is a semi join, and joins are not supported yet").
-			WithHint("write the values as a list: x IN (1, 2, 3)")
-	}
 	x, err := b.expr(s, e.X)
 	if err != nil {
 		return nil, err

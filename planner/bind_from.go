@@ -40,6 +40,8 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 			return nil, nil, err
 		}
 		return aliased(n, "", r.Alias, r.Pos)
+	case *sql.Unnest:
+		return b.unnest(oneRow(), &scope{}, r, false)
 	case *sql.TableFunc:
 		n, err := b.tableFunc(r)
 		if err != nil {
@@ -54,8 +56,6 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 
 func refuseTableRef(r sql.TableRef) error {
 	switch r := r.(type) {
-	case *sql.Unnest:
-		return diag.New(diag.Unsupported, r.Pos, "UNNEST is not supported yet").WithHint("take elements by index: arr[1], m['key']")
 	case *sql.MatchRecognize:
 		return diag.New(diag.Unsupported, r.Pos, "MATCH_RECOGNIZE is not supported")
 	}
@@ -152,9 +152,10 @@ func (b *binder) view(v *catalog.View, path sql.Path) (Node, error) {
 		return nil, diag.New(diag.Semantic, path.Position(), "view %s refers to itself", v.Name).
 			WithDetail("through %s", strings.Join(append(b.views, v.Name), " -> "))
 	}
-	ctes, group := b.ctes, b.group
-	b.views, b.ctes, b.group = append(b.views, v.Name), nil, nil
-	defer func() { b.views, b.ctes, b.group = b.views[:len(b.views)-1], ctes, group }()
+	ctes := b.ctes
+	b.views, b.ctes = append(b.views, v.Name), nil
+	defer func() { b.views, b.ctes = b.views[:len(b.views)-1], ctes }()
+	defer b.enter(nil, nil, nil)()
 	q, err := sql.ParseQuery(v.Query)
 	var n Node
 	if err == nil {

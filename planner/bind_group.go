@@ -21,6 +21,7 @@ type grouping struct {
 	pre    []expr.Expr   // what the aggregation reads: keys, then arguments and filters; over input
 	aggs   []expr.Agg    // columns of pre
 	names  []string      // of the aggregates
+	subs   *subqueries   // whose values stand above the aggregation
 }
 
 // hasAggregate reports an aggregate call (without OVER) in e.

@@ -19,6 +19,13 @@ func (b *binder) join(r *sql.Join) (Node, *scope, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if isLateral(r.R) {
+		left, err := lateralJoin(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		return b.lateral(ln, ls, r.R, left)
+	}
 	rn, rs, err := b.tableRef(r.R)
 	if err != nil {
 		return nil, nil, err

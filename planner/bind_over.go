@@ -115,7 +115,9 @@ func (x overBound) sameOrder(y overBound) bool {
 	return slices.Equal(x.partition, y.partition) && slices.Equal(x.order, y.order)
 }
 
-func (x overBound) sameWindow(y overBound) bool { return x.sameOrder(y) && x.call.Frame == y.call.Frame }
+func (x overBound) sameWindow(y overBound) bool {
+	return x.sameOrder(y) && x.call.Frame == y.call.Frame
+}
 
 // window resolves OVER w and OVER (w ...) with the WINDOW clause.
 func (o *overing) window(b *binder, w *sql.Window) (*sql.Window, error) {

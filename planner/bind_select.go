@@ -19,9 +19,10 @@ type item struct {
 
 // selectQuery binds one SELECT block in SQL's order: FROM, WHERE, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
 func (b *binder) selectQuery(q *sql.Select) (Node, error) {
-	group, hints, over := b.group, b.hints, b.over
-	b.group, b.over = nil, nil
-	defer func() { b.group, b.hints, b.over = group, hints, over }()
+	defer b.enter(b.outer, nil, &subqueries{})()
+	hints, over, legacy := b.hints, b.over, b.legacy
+	b.over = nil
+	defer func() { b.hints, b.over, b.legacy = hints, over, legacy }()
 	var err error
 	if b.hints, err = b.queryHints(q); err != nil {
 		return nil, err
@@ -31,11 +32,9 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 		return nil, err
 	}
 	if q.Where != nil {
-		c, err := b.condition(s, q.Where, "WHERE")
-		if err != nil {
+		if in, err = b.where(in, s, q.Where); err != nil {
 			return nil, err
 		}
-		in = where(in, c)
 		s.retime(in.Fields())
 	}
 	if in, s, err = b.openLegacyWindow(q, in, s); err != nil {
@@ -68,20 +67,27 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := in
+	n, values := b.subs.attach(in), b.subs
 	if b.group != nil {
-		n = b.group.node(in)
+		values.resolveAll(b.group.pre)
+		n = b.group.node(n)
 		if a, ok := n.(*Aggregate); ok {
 			a.TTL = b.hints.take(s.onlyTable())
 		}
+		values = b.group.subs
+		n = values.attach(n)
 		if having != nil {
-			n = &Filter{In: n, Cond: having}
+			n = &Filter{In: n, Cond: values.resolve(having)}
 		}
 	}
 	if err := b.hints.checkUsed(s); err != nil {
 		return nil, err
 	}
-	n = w.node(n, qualify, items, hidden)
+	for i := range items {
+		items[i].x = values.resolve(items[i].x)
+	}
+	values.resolveAll(hidden)
+	n = w.node(n, values.resolve(qualify), items, hidden)
 	return b.finish(q, n, items, sort, hidden)
 }
 
@@ -134,7 +140,7 @@ func (b *binder) openGroup(q *sql.Select, s *scope) error {
 	if !grouped {
 		return nil
 	}
-	g := &grouping{input: s, legacy: b.legacy}
+	g := &grouping{input: s, legacy: b.legacy, subs: &subqueries{}}
 	if err := b.groupSets(q, s, g); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func projectFields(in []Field, exprs []expr.Expr, names []string) []Field {
 	out := make([]Field, len(exprs))
 	for i, e := range exprs {
 		out[i] = Field{Name: names[i], Type: e.Type()}
-		if c, ok := e.(*expr.Column); ok {
+		if c, ok := e.(*expr.Column); ok && c.Index < len(in) {
 			out[i].Time = in[c.Index].Time
 		} else if isProctime(e) {
 			out[i].Time = Proctime

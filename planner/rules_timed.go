@@ -63,7 +63,11 @@ func (n *Join) timedNode() timed {
 func where(in Node, c expr.Expr) Node {
 	moved, stay := in, []expr.Expr(nil)
 	for _, x := range expr.Conjuncts(c) {
-		if y, ok := pushOne(moved, x); ok {
+		y, ok := moved, false
+		if below(x, len(in.Fields())) { // else it has columns of a query around this one
+			y, ok = pushOne(moved, x)
+		}
+		if ok {
 			moved = y
 		} else {
 			stay = append(stay, x)

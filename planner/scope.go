@@ -93,6 +93,12 @@ func (s *scope) onlyTable() string {
 	return ""
 }
 
+// knows reports that the scope has something a path can begin with: a column, or a table.
+func (s *scope) knows(path sql.Path) bool {
+	_, n := s.find("", path[0].Text)
+	return n > 0 || len(path) > 1 && (s.hasTable(path[0].Text) || path[0].Text == catalog.DefaultCatalog || path[0].Text == catalog.DefaultDatabase)
+}
+
 // resolve finds the column a path names and the fields that follow it.
 func (s *scope) resolve(path sql.Path) (index int, rest sql.Path, err error) {
 	p := path

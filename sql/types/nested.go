@@ -88,3 +88,9 @@ func AppendListLen(dst []byte, n int) []byte { return binary.AppendUvarint(dst, 
 
 // Entry is the type of list entry i of a nested value; see Datum.
 func (t Type) Entry(i int) Type { return t.entry(i) }
+
+// NestedEntries is the encoded entries of a nested value, one DecodeValue after the other: src without its length.
+func NestedEntries(src string) string {
+	_, rest, _ := uvarint(src)
+	return rest
+}

@@ -1,0 +1,343 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// subBase is where the indexes of subquery values begin: columns that stand for the value of a subquery until attach
+// has joined it. It is below outerBase.
+const subBase = 1 << 20
+
+// subqueries are the values of subqueries that expressions over one node use. attach joins them to the node.
+type subqueries struct {
+	joins  []subquery
+	values []subqueryValue
+	at     []int // where the columns of each join begin, after attach
+}
+
+// subquery is a left join that gives values: the columns of n where a row matches, else NULL.
+type subquery struct {
+	n  Node
+	o  *outerQuery
+	on []expr.Expr // over n's columns and outer columns
+}
+
+type subqueryValue struct{ join, column int }
+
+// add joins s, and returns the value of its column c.
+func (q *subqueries) add(s subquery, columns ...int) []expr.Expr {
+	f := s.n.Fields()
+	q.joins = append(q.joins, s)
+	var out []expr.Expr
+	for _, c := range columns {
+		q.values = append(q.values, subqueryValue{len(q.joins) - 1, c})
+		out = append(out, &expr.Column{Index: subBase + len(q.values) - 1, Name: f[c].Name, T: f[c].Type.WithNull(true)})
+	}
+	return out
+}
+
+// attach joins the subqueries to n, behind its columns.
+func (q *subqueries) attach(n Node) Node {
+	if q == nil {
+		return n
+	}
+	for _, s := range q.joins[len(q.at):] {
+		width := len(n.Fields())
+		n = &Join{L: n, R: s.n, Kind: LeftJoin, Cond: q.resolve(s.o.join(s.on, width))}
+		q.at = append(q.at, width)
+	}
+	return n
+}
+
+// resolve replaces the values of subqueries by their columns after attach.
+func (q *subqueries) resolve(e expr.Expr) expr.Expr {
+	if q == nil || len(q.values) == 0 || e == nil {
+		return e
+	}
+	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
+		if c, ok := x.(*expr.Column); ok && c.Index >= subBase && c.Index < outerBase {
+			v := q.values[c.Index-subBase]
+			return &expr.Column{Index: q.at[v.join] + v.column, Name: c.Name, T: c.T}
+		}
+		return x
+	})
+}
+
+func (q *subqueries) resolveAll(list []expr.Expr) {
+	for i := range list {
+		list[i] = q.resolve(list[i])
+	}
+}
+
+// collector is where a subquery in the expression being bound is to be joined.
+func (b *binder) collector(pos diag.Pos) (*subqueries, error) {
+	q := b.subs
+	if b.group != nil {
+		q = b.group.subs
+	}
+	if q == nil {
+		return nil, diag.New(diag.Unsupported, pos, "a subquery is not supported here").
+			WithDetail("subqueries can be values in SELECT, WHERE, GROUP BY and HAVING, not in ON, VALUES, or arguments of table functions").
+			WithHint("put the query into FROM: SELECT ... FROM t, (SELECT ...) AS q")
+	}
+	return q, nil
+}
+
+// oneColumn binds a subquery whose value is one column.
+func (b *binder) oneColumn(q sql.Query, s *scope, what string) (subquery, error) {
+	r, err := b.correlated(q, s)
+	if err == nil && r.o.width != 1 {
+		err = diag.New(diag.Semantic, q.Position(), "%s needs one column, the query has %d", what, r.o.width).
+			WithHint("select the one column that is the value")
+	}
+	return r, err
+}
+
+// scalar binds a scalar subquery: its only value, NULL without a row, an error at run time with two.
+func (b *binder) scalar(s *scope, e *sql.Subquery) (expr.Expr, error) {
+	list, err := b.collector(e.Pos)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.oneColumn(e.Query, s, "a scalar subquery")
+	if err != nil {
+		return nil, err
+	}
+	empty, err := emptyValue(r.n)
+	if err != nil {
+		return nil, err
+	}
+	if !r.singleRow() {
+		if r, err = r.perKey(e.Pos, singleValue(r.n.Fields()[0])); err != nil {
+			return nil, err
+		}
+	}
+	x := list.add(r, 0)[0]
+	if empty == nil || len(r.on) == 0 {
+		return x, nil
+	}
+	// COUNT over no rows is 0, but the group of a missing key has no row at all.
+	return expr.NewCoalesce([]expr.Expr{x, empty})
+}
+
+func singleValue(f Field) expr.Agg {
+	return expr.Agg{Kind: expr.AggSingle, Arg: 0, ArgType: f.Type, Filter: -1, Type: f.Type.WithNull(true), Text: "SINGLE_VALUE(" + f.Name + ")"}
+}
+
+// singleRow reports that there is at most one row for each value of the outer columns: an aggregation without keys, or
+// by columns compared with outer ones.
+func (r subquery) singleRow() bool {
+	n, on := r.n, r.on
+	cols := map[int]bool{}
+	for _, c := range on {
+		inner, _, _ := r.o.sides(c)
+		x, plain := inner.(*expr.Column)
+		if !plain {
+			return false
+		}
+		cols[x.Index] = true
+	}
+	m := upTo(0, len(n.Fields()))
+	for {
+		switch x := n.(type) {
+		case *Project:
+			next := make([]int, 0, len(x.Exprs))
+			for _, e := range x.Exprs {
+				at := -1
+				if c, ok := e.(*expr.Column); ok {
+					at = c.Index
+				}
+				next = append(next, at)
+			}
+			for i := range m {
+				if m[i] >= 0 {
+					m[i] = next[m[i]]
+				}
+			}
+			n = x.In
+		case *Filter:
+			n = x.In
+		case *Aggregate:
+			for k := range x.Keys {
+				at := slices.Index(m, k)
+				if at < 0 || !cols[at] {
+					return false
+				}
+			}
+			return true
+		case *Sort:
+			return x.Limit == 1 && len(on) == 0
+		case *Values:
+			return len(x.Rows) <= 1 && len(on) == 0
+		default:
+			return false
+		}
+	}
+}
+
+// emptyValue is the value of column 0 of an aggregation over no rows, nil when it is NULL.
+func emptyValue(n Node) (expr.Expr, error) {
+	x := col(n.Fields(), 0)
+	for {
+		switch p := n.(type) {
+		case *Project:
+			x, n = substitute(x, p.Exprs), p.In
+			continue
+		case *Aggregate:
+			by := make([]expr.Expr, len(p.Keys)+len(p.Aggs))
+			counts := false
+			for i, f := range p.Fields() {
+				by[i] = &expr.Literal{Value: types.NullDatum, T: f.Type.WithNull(true)}
+				if i >= len(p.Keys) && !f.Type.Nullable && f.Type.Kind == types.BigInt {
+					by[i], counts = &expr.Literal{Value: types.IntDatum(0), T: f.Type}, true
+				}
+			}
+			if !counts {
+				return nil, nil
+			}
+			e, err := expr.Fold(substitute(x, by), expr.Session{})
+			if l, ok := e.(*expr.Literal); err != nil || !ok || l.Value.IsNull {
+				return nil, err
+			}
+			return e, nil
+		}
+		return nil, nil
+	}
+}
+
+// perKey aggregates to one row for each value of the columns compared with outer ones: the results of aggs first.
+func (r subquery) perKey(pos diag.Pos, aggs ...expr.Agg) (subquery, error) {
+	f := r.n.Fields()
+	p := &Project{In: r.n, Names: fieldNames(f)}
+	for i := range f {
+		p.Exprs = append(p.Exprs, col(f, i))
+	}
+	a := &Aggregate{In: p, Aggs: aggs}
+	for i := range aggs {
+		a.Names = append(a.Names, fmt.Sprintf("$v%d", i))
+	}
+	out := subquery{o: r.o}
+	for i, c := range r.on {
+		inner, outer, op := r.o.sides(c)
+		if inner == nil {
+			return out, tooCorrelated(pos, "a value is computed under the condition "+c.String())
+		}
+		a.Keys = append(a.Keys, len(p.Exprs))
+		p.Exprs, p.Names = append(p.Exprs, inner), append(p.Names, fmt.Sprintf("$k%d", i))
+		x, err := expr.NewBinary(op, &expr.Column{Index: len(aggs) + i, Name: p.Names[len(f)+i], T: inner.Type()}, outer)
+		if err != nil {
+			return out, err
+		}
+		out.on = append(out.on, x)
+	}
+	// The results first, then the keys.
+	af := a.Fields()
+	top := &Project{In: a}
+	for i := range af {
+		at := (i + len(a.Keys)) % len(af)
+		top.Exprs, top.Names = append(top.Exprs, col(af, at)), append(top.Names, af[at].Name)
+	}
+	out.n = top
+	return out, nil
+}
+
+// exists binds EXISTS as a value: TRUE when a row matches.
+func (b *binder) exists(s *scope, e *sql.Exists) (expr.Expr, error) {
+	list, err := b.collector(e.Pos)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.correlated(e.Query, s)
+	if err == nil {
+		r, err = r.perKey(e.Pos, countOf(nil, -1))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewIs(list.add(r, 0)[0], "NULL", true)
+}
+
+// countOf is COUNT(*), or COUNT of a column.
+func countOf(in []Field, column int) expr.Agg {
+	t, _ := expr.AggType(expr.AggCountStar, types.BigIntType)
+	a := expr.Agg{Kind: expr.AggCountStar, Arg: -1, Filter: -1, Type: t, Text: "COUNT(*)"}
+	if column >= 0 {
+		a.Kind, a.Arg, a.ArgType, a.Text = expr.AggCount, column, in[column].Type, "COUNT("+in[column].Name+")"
+	}
+	return a
+}
+
+// inQuery binds x IN (query) as a value in three-valued logic: TRUE for a match, FALSE for an empty query, else NULL
+// when x or a value of the query is NULL, else FALSE.
+func (b *binder) inQuery(s *scope, e *sql.In) (expr.Expr, error) {
+	list, err := b.collector(e.Pos)
+	if err != nil {
+		return nil, err
+	}
+	x, err := b.expr(s, e.X)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.oneColumn(e.Query, s, "IN")
+	if err != nil {
+		return nil, err
+	}
+	f := r.n.Fields()
+	matched := subquery{n: distinct(r.n), o: r.o, on: slices.Clone(r.on)}
+	eq, err := expr.NewBinary("=", col(f, 0), r.o.column(x))
+	if err != nil {
+		return nil, diag.At(err, e.Pos)
+	}
+	matched.on = append(matched.on, eq)
+	hit, err := expr.NewIs(list.add(matched, 0)[0], "NULL", true)
+	if err != nil {
+		return nil, err
+	}
+	out := hit
+	if x.Type().Nullable || f[0].Type.Nullable {
+		if out, err = b.inUnknown(list, r, x, hit, e.Pos); err != nil {
+			return nil, err
+		}
+	}
+	if e.Not {
+		return expr.NewUnary("NOT", out)
+	}
+	return out, nil
+}
+
+// inUnknown adds the NULL results of IN to its matches.
+func (b *binder) inUnknown(list *subqueries, r subquery, x, hit expr.Expr, pos diag.Pos) (expr.Expr, error) {
+	counts, err := r.perKey(pos, countOf(nil, -1), countOf(r.n.Fields(), 0))
+	if err != nil {
+		return nil, err
+	}
+	c := list.add(counts, 0, 1)
+	empty, err := expr.NewIs(c[0], "NULL", false)
+	if err != nil {
+		return nil, err
+	}
+	null, err := expr.NewIs(x, "NULL", false)
+	if err != nil {
+		return nil, err
+	}
+	holes, err := expr.NewBinary("<", c[1], c[0])
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := expr.NewBinary("OR", null, holes)
+	if err != nil {
+		return nil, err
+	}
+	no, yes := expr.NewBoolLiteral(false), expr.NewBoolLiteral(true)
+	nothing, err := expr.NewCast(expr.NewNullLiteral(), types.BoolType.WithNull(true), false)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCase(nil, []expr.Expr{hit, empty, unknown}, []expr.Expr{yes, no, nothing}, no)
+}

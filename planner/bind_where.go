@@ -1,0 +1,160 @@
+package planner
+
+import (
+	"strings"
+
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// where binds WHERE over in. IN and EXISTS over a query that stand between top-level ANDs become semi and anti joins, as
+// Flink plans them; everywhere else a subquery is a value.
+func (b *binder) where(in Node, s *scope, cond sql.Expr) (Node, error) {
+	var plain, half []sql.Expr
+	for _, c := range sqlConjuncts(cond) {
+		if isHalfJoin(c) {
+			half = append(half, c)
+		} else {
+			plain = append(plain, c)
+		}
+	}
+	if half == nil {
+		plain = []sql.Expr{cond}
+	}
+	var conds []expr.Expr
+	for _, c := range plain {
+		x, err := b.condition(s, c, "WHERE")
+		if err != nil {
+			return nil, err
+		}
+		conds = append(conds, x)
+	}
+	if conds != nil {
+		in = b.subs.attach(in)
+		in = where(in, b.subs.resolve(expr.And(conds...)))
+	}
+	for _, c := range half {
+		var err error
+		if in, err = b.halfJoin(in, s, c, false); err != nil {
+			return nil, err
+		}
+	}
+	return firstColumns(in, len(s.cols)), nil
+}
+
+// firstColumns drops the columns of n from width on.
+func firstColumns(n Node, width int) Node {
+	f := n.Fields()
+	if len(f) == width {
+		return n
+	}
+	p := &Project{In: n}
+	for i := range width {
+		p.Exprs, p.Names = append(p.Exprs, col(f, i)), append(p.Names, f[i].Name)
+	}
+	return p
+}
+
+// sqlConjuncts splits e at its top-level ANDs.
+func sqlConjuncts(e sql.Expr) []sql.Expr {
+	if x, ok := e.(*sql.Binary); ok && strings.EqualFold(x.Op, "AND") {
+		return append(sqlConjuncts(x.L), sqlConjuncts(x.R)...)
+	}
+	return []sql.Expr{e}
+}
+
+// isHalfJoin reports [NOT] x IN (query), [NOT] EXISTS (query), x = ANY (query) and x <> ALL (query).
+func isHalfJoin(e sql.Expr) bool {
+	switch e := e.(type) {
+	case *sql.Unary:
+		return strings.EqualFold(e.Op, "NOT") && isHalfJoin(e.X)
+	case *sql.In:
+		return e.Query != nil
+	case *sql.Exists:
+		return true
+	case *sql.Quantified:
+		return e.Op == "=" && !e.All || e.Op == "<>" && e.All
+	}
+	return false
+}
+
+// halfJoin keeps the rows of in that a subquery condition is TRUE for.
+func (b *binder) halfJoin(in Node, s *scope, e sql.Expr, not bool) (Node, error) {
+	switch e := e.(type) {
+	case *sql.Unary:
+		return b.halfJoin(in, s, e.X, !not)
+	case *sql.Exists:
+		return b.existsJoin(in, s, e, not)
+	case *sql.In:
+		return b.inJoin(in, s, e.X, e.Query, e.Pos, e.Not != not)
+	case *sql.Quantified:
+		return b.inJoin(in, s, e.X, e.Query, e.Pos, e.All != not)
+	}
+	return nil, diag.New(diag.Internal, e.Position(), "no condition on a subquery")
+}
+
+func halfKind(not bool) JoinKind {
+	if not {
+		return AntiJoin
+	}
+	return SemiJoin
+}
+
+func (b *binder) existsJoin(in Node, s *scope, e *sql.Exists, not bool) (Node, error) {
+	r, err := b.correlated(e.Query, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.on) == 0 && !r.singleRow() {
+		// One row tells as much as all of them, and keeps no state per row.
+		if r, err = r.perKey(e.Pos, countOf(nil, -1)); err != nil {
+			return nil, err
+		}
+	}
+	in = b.subs.attach(in)
+	return &Join{L: in, R: r.n, Kind: halfKind(not), Cond: b.subs.resolve(r.o.join(r.on, len(in.Fields())))}, nil
+}
+
+// inJoin joins by x = value. NOT IN also drops rows for which the comparison is unknown: a NULL on either side.
+func (b *binder) inJoin(in Node, s *scope, x sql.Expr, q sql.Query, pos diag.Pos, not bool) (Node, error) {
+	list := []sql.Expr{x}
+	if r, ok := x.(*sql.RowExpr); ok {
+		list = r.Elems
+	}
+	xs, err := b.exprs(s, list)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.correlated(q, s)
+	if err != nil {
+		return nil, err
+	}
+	if r.o.width != len(xs) {
+		return nil, diag.New(diag.Semantic, q.Position(), "IN compares %d values with the %d columns of the query", len(xs), r.o.width)
+	}
+	in = b.subs.attach(in)
+	width, f := len(in.Fields()), r.n.Fields()
+	var eqs []expr.Expr
+	nullable := false
+	for i, x := range xs {
+		y := &expr.Column{Index: width + i, Name: f[i].Name, T: f[i].Type}
+		eq, err := expr.NewBinary("=", x, y)
+		if err != nil {
+			return nil, diag.At(err, pos)
+		}
+		eqs = append(eqs, eq)
+		nullable = nullable || eq.Type().Nullable
+	}
+	cond := expr.And(eqs...)
+	if not && nullable {
+		if cond, err = expr.NewIs(cond, "FALSE", true); err != nil {
+			return nil, err
+		}
+	}
+	on := r.o.join(r.on, width)
+	if on != nil {
+		cond = expr.And(cond, on)
+	}
+	return &Join{L: in, R: r.n, Kind: halfKind(not), Cond: b.subs.resolve(cond)}, nil
+}
