@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var rewriteMisses = flag.Bool("misses", false, "write testdata/misses.txt anew")
+var rewriteMisses = flag.Bool("misses", false, "write testdata/misses.txt anew, and the .own answers that are not there")
 
 const missesFile = "testdata/misses.txt"
 
@@ -120,12 +120,16 @@ func judge(t *testing.T, path string) string {
 	base := strings.TrimSuffix(path, ".sql")
 	golden, err := os.ReadFile(base + ".golden")
 	if err != nil {
-		t.Fatalf("%v: record it (make test-flink)", err)
+		return "has no answer of Flink yet: make test-flink"
 	}
 	_, want, _ := strings.Cut(string(golden), "\n")
 	got, failure := answer(string(text))
 	if header(string(text))["differs"] != "" {
 		own, err := os.ReadFile(base + ".own")
+		if os.IsNotExist(err) && *rewriteMisses {
+			err = os.WriteFile(base+".own", []byte(got), 0o644)
+			own = []byte(got)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

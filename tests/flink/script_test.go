@@ -36,12 +36,15 @@ func header(text string) map[string]string {
 // session is an engine with the settings that every script starts from on both sides.
 func session(bus *memory.Bus, settings map[string]string) (*streamsql.Engine, error) {
 	o := &streamsql.Options{
-		Connectors: append([]connectors.Connector{*bus.Connector()}, streamsql.DefaultConnectors(io.Discard)...),
+		Connectors: []connectors.Connector{*bus.Connector()},
 		Settings: map[string]string{"parallelism.default": "1", "table.local-time-zone": "UTC", "pipeline.auto-watermark-interval": "0 ms",
 			"restart-strategy.type": "none"},
 	}
 	for k, v := range settings {
 		o.Settings[k] = v
+	}
+	for _, c := range streamsql.DefaultConnectors(io.Discard) {
+		o.Connectors = append(o.Connectors, single(c))
 	}
 	return streamsql.Open("", o)
 }

@@ -86,7 +86,7 @@ public final class MemorySink implements DynamicTableSinkFactory {
             List<LogicalType> types = new ArrayList<>();
             type.getChildren().forEach(d -> types.add(d.getLogicalType()));
             tables.putIfAbsent(name, new Ask.Log(mode.equals("upsert") ? key : null));
-            return SinkV2Provider.of(new Rows(name, conv, types), 1);
+            return SinkV2Provider.of(new Rows(name, conv, types));
         }
 
         @Override

@@ -1,3 +1,4 @@
+-- differs: GROUP BY may name a column of the SELECT list
 CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
 SELECT cust AS c, COUNT(*) AS n FROM orders GROUP BY c;

@@ -1,3 +1,4 @@
+-- differs: this engine takes any window over an input that ends, as Flink does in batch mode
 CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
 SELECT id, SUM(qty) OVER (ORDER BY price ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM orders;

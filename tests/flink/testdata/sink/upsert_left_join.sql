@@ -1,4 +1,4 @@
 CREATE TABLE chg_pk (id INT, g STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
-CREATE TABLE chg2_pk (id INT, g STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg2.jsonl', 'format' = 'changelog-json');
+CREATE TABLE chg2_pk (id INT, g STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg3.jsonl', 'format' = 'changelog-json');
 CREATE TABLE s (id INT, v INT, w INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'memory', 'changelog' = 'upsert');
 INSERT INTO s SELECT l.id, l.v, r.v FROM chg_pk l LEFT JOIN chg2_pk r ON l.id = r.id;

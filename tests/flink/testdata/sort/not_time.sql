@@ -1,3 +1,4 @@
+-- differs: this engine sorts an input that ends by any columns, as Flink does in batch mode
 CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
 SELECT id, price FROM orders ORDER BY price;

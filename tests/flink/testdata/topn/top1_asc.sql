@@ -1,4 +1,5 @@
 -- compare: changelog
+-- differs: Flink gives out +U without the -U that a reader of all changes needs; the rows it leaves are wrong
 CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
 SELECT cust, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cust ORDER BY price) AS rn FROM orders) WHERE rn = 1;

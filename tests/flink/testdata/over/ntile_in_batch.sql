@@ -1,0 +1,3 @@
+-- mode: batch
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, NTILE(2) OVER (PARTITION BY k ORDER BY ts) AS s FROM events;

@@ -1,0 +1,3 @@
+-- mode: batch
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS s, SUM(v) OVER (ORDER BY ts) AS z FROM events;
