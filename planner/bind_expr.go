@@ -157,6 +157,12 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		}
 		x, err = expr.NewField(x, e.Name.Text)
 		return x, diag.At(err, e.Name.Pos)
+	case *sql.TimeDiff:
+		l, r, err := b.two(s, e.L, e.R)
+		if err != nil {
+			return nil, err
+		}
+		return expr.NewTimeDiff(l, r, e.Type)
 	case *sql.ArrayExpr:
 		list, err := b.exprs(s, e.Elems)
 		if err != nil {
@@ -201,8 +207,6 @@ func refuseExpr(e sql.Expr) error {
 		return refuse(e.Op+" ANY|ALL (query) here", "as a condition of WHERE x = ANY (query) and x <> ALL (query) are; else compare with (SELECT MIN(..) ..) or (SELECT MAX(..) ..)")
 	case *sql.NamedArg:
 		return refuse("a named argument", "pass the arguments by position")
-	case *sql.TimeDiff:
-		return refuse("(time - time) unit", "use TIMESTAMPDIFF(SECOND, from, to)")
 	case *sql.Star:
 		return diag.New(diag.Semantic, e.Pos, "* stands for columns only in a SELECT list and in COUNT(*)")
 	case *sql.TableArg, *sql.Descriptor:

@@ -94,6 +94,9 @@ func (p *Planner) Plan(stmt sql.Stmt, conf *Config, o Options) (*Plan, error) {
 			return nil, err
 		}
 		plan.Schema = schemaOf(n.Fields())
+		for i, c := range plan.Schema.Columns {
+			plan.Schema.Columns[i].Type = c.Type.AsResult()
+		}
 		roots = []Node{&Sink{In: n, Target: collectTarget(n, o.Collect, st.Pos)}}
 	case *sql.Insert:
 		n, err := b.insert(st)

@@ -84,7 +84,7 @@ func docCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 func insteadOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "BITMAP_"):
-		return "count with COUNT(DISTINCT x)"
+		return "the type BITMAP is younger than the Flink releases compared with; count with COUNT(DISTINCT x)"
 	}
 	if s := instead[name]; s != "" {
 		return s

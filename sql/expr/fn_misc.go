@@ -49,31 +49,7 @@ func bindTypeOf(c *CallSite) (Bound, error) {
 			return Bound{}, wrongArgs(c, usage)
 		}
 	}
-	return Bound{Rewrite: &Literal{Value: types.StrDatum(typeName(c.Args[0].Type()).String()), T: types.StringType.NotNull()}}, nil
-}
-
-// typeName is t with its intervals as Flink's types have them: months, or seconds of three digits.
-func typeName(t types.Type) types.Type {
-	switch t.Kind {
-	case types.IntervalYearMonth:
-		t.Unit = "MONTH"
-	case types.IntervalDayTime:
-		t.Unit, t.Scale = "SECOND", 3
-	case types.Array, types.Multiset, types.Map:
-		e := typeName(*t.Elem)
-		t.Elem = &e
-		if t.Key != nil {
-			k := typeName(*t.Key)
-			t.Key = &k
-		}
-	case types.Row:
-		fields := make([]types.Field, len(t.Fields))
-		for i, f := range t.Fields {
-			fields[i] = types.Field{Name: f.Name, Type: typeName(f.Type), Comment: f.Comment}
-		}
-		t.Fields = fields
-	}
-	return t
+	return Bound{Rewrite: &Literal{Value: types.StrDatum(c.Args[0].Type().AsResult().String()), T: types.StringType.NotNull()}}, nil
 }
 
 func appendUUID(dst []byte, _ row) ([]byte, *diag.Error) {

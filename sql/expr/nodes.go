@@ -343,6 +343,9 @@ func (e *Call) String() string {
 	if e.Func == isJSONFunc {
 		return isJSONText(e)
 	}
+	if e.Func == timeDiffFunc {
+		return "(" + operand(e.Bound.Args[0]) + " - " + operand(e.Bound.Args[1]) + ") " + e.Bound.Type.Unit
+	}
 	args := joinExprs(e.Bound.Args)
 	if u := e.Options.Unit; u != "" {
 		args = u + ", " + args

@@ -137,6 +137,7 @@ var examples = map[string]string{
 	"TIMESTAMP 'yyyy-MM-dd HH:mm:ss[.fraction]'": "TIMESTAMP '2024-02-29 10:20:30.123' → 2024-02-29 10:20:30.123",
 	"INTERVAL 'value' unit [TO unit]":            "INTERVAL '10 00:00:00.004' DAY TO SECOND → +10 00:00:00.004\nINTERVAL '2-10' YEAR TO MONTH → +2-10",
 	"(start, end) OVERLAPS (start, end)":         "(TIME '2:55:00', INTERVAL '1' HOUR) OVERLAPS (TIME '3:30:00', INTERVAL '2' HOUR) → TRUE\n(TIME '9:00:00', TIME '10:00:00') OVERLAPS (TIME '10:15:00', INTERVAL '3' HOUR) → FALSE",
+	"(time - time) unit [TO unit]":               "(TIMESTAMP '2024-01-02 00:00:00' - TIMESTAMP '2024-01-01 12:30:00') DAY TO SECOND → +0 11:30:00.000\n(DATE '2024-03-01' - DATE '2023-02-01') MONTH → +1-01",
 	"CONVERT_TZ":                                 "CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles') → 1969-12-31 16:00:00",
 	"CURRENT_DATE":                               "CURRENT_DATE >= DATE '2024-01-01' → TRUE",
 	"CURRENT_ROW_TIMESTAMP":                      "TYPEOF(CURRENT_ROW_TIMESTAMP()) → TIMESTAMP_LTZ(3) NOT NULL",

@@ -50,6 +50,7 @@ var operators = []Entry{
 	op("temporal", "TIME", "TIME 'HH:mm:ss[.SSS]'", "A time of day; its type has as many fraction digits as are written."),
 	op("temporal", "TIMESTAMP", "TIMESTAMP 'yyyy-MM-dd HH:mm:ss[.fraction]'", "A date and time; its type has as many fraction digits as are written, at most 9."),
 	op("temporal", "INTERVAL", "INTERVAL 'value' unit [TO unit]", "A number of months (YEAR, QUARTER, MONTH) or of milliseconds (WEEK, DAY, HOUR, MINUTE, SECOND). A number of more than two digits needs a precision: DAY(3)."),
+	op("temporal", "-", "(time - time) unit [TO unit]", "The interval between two times, in complete months or in milliseconds."),
 	op("temporal", "OVERLAPS", "(start, end) OVERLAPS (start, end)", "Whether two periods have a moment in common, their ends included. An end may be an interval behind the start."),
 
 	op("conditional", "CASE", "CASE a WHEN b THEN x … [ELSE y] END", "The x of the first b that equals a, else y or NULL. WHEN takes several values: WHEN 1, 2 THEN."),

@@ -182,8 +182,9 @@ func ParseBool(s string) (v, ok bool) {
 	return false, false
 }
 
-// ParseDate reads y, y-m or y-m-d as days since 1970-01-01; text after the first space is ignored.
+// ParseDate reads y, y-m or y-m-d as days since 1970-01-01; spaces in front and text after the next space are ignored.
 func ParseDate(s string) (days int64, ok bool) {
+	s = strings.TrimLeft(s, " ")
 	if i := strings.IndexByte(s, ' '); i >= 0 {
 		s = s[:i]
 	}

@@ -233,6 +233,31 @@ func (t Type) SameIgnoringNull(o Type) bool {
 	return true
 }
 
+// AsResult is t as results and TYPEOF name it: Flink's intervals end as months or as seconds of three digits, whatever
+// the units they were written in.
+func (t Type) AsResult() Type {
+	switch t.Kind {
+	case IntervalYearMonth:
+		t.Unit = "MONTH"
+	case IntervalDayTime:
+		t.Unit, t.Scale = "SECOND", 3
+	case Array, Multiset, Map:
+		e := t.Elem.AsResult()
+		t.Elem = &e
+		if t.Key != nil {
+			k := t.Key.AsResult()
+			t.Key = &k
+		}
+	case Row:
+		fields := make([]Field, len(t.Fields))
+		for i, f := range t.Fields {
+			fields[i] = Field{Name: f.Name, Type: f.Type.AsResult(), Comment: f.Comment}
+		}
+		t.Fields = fields
+	}
+	return t
+}
+
 var kindNames = [...]string{
 	Null: "NULL", Boolean: "BOOLEAN", TinyInt: "TINYINT", SmallInt: "SMALLINT", Int: "INT", BigInt: "BIGINT",
 	Float: "FLOAT", Double: "DOUBLE", Decimal: "DECIMAL", Char: "CHAR", Varchar: "VARCHAR", Binary: "BINARY",
