@@ -41,6 +41,18 @@ type Join struct {
 	// TTL is the STATE_TTL hint of each side in ms, nil = table.exec.state.ttl.
 	TTL [2]*int64
 	Pos diag.Pos
+
+	known joinFields
+}
+
+// joinFields are the fields of a join and what they were derived from, which a copy of the node may have changed: a
+// chain of joins asks for them more often than it is long.
+type joinFields struct {
+	l, r   Node
+	kind   JoinKind
+	cond   expr.Expr
+	keys   int
+	fields []Field
 }
 
 // Inputs implements Node.
@@ -51,6 +63,14 @@ func (n *Join) withInputs(in []Node) Node { c := *n; c.L, c.R = in[0], in[1]; re
 // Fields implements Node. Time attributes are lost on both sides, because rows wait in state for any time, but for the
 // joins that event time bounds. A name that the left side has already gets a number, as in Flink.
 func (n *Join) Fields() []Field {
+	k := &n.known
+	if k.fields == nil || k.l != n.L || k.r != n.R || k.kind != n.Kind || k.cond != n.Cond || k.keys != len(n.Keys) {
+		*k = joinFields{n.L, n.R, n.Kind, n.Cond, len(n.Keys), n.deriveFields()}
+	}
+	return slices.Clone(k.fields)
+}
+
+func (n *Join) deriveFields() []Field {
 	out := n.allFields()
 	keeps := func(TimeAttr) bool { return false }
 	if x := n.timedNode(); x != nil {

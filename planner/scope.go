@@ -49,6 +49,17 @@ func (s *scope) names() []string {
 	return out
 }
 
+// namesOf are the names of one table's columns.
+func (s *scope) namesOf(table string) []string {
+	var out []string
+	for _, c := range s.cols {
+		if c.table == table {
+			out = append(out, c.field.Name)
+		}
+	}
+	return out
+}
+
 // find is the column called name of the given table ("" = any): its index, or how many there are if not one.
 func (s *scope) find(table, name string) (index, count int) {
 	index = -1
@@ -158,6 +169,12 @@ func (s *scope) unknown(n sql.Name, table string) error {
 		return e.WithDetail("there is no FROM clause to take columns from").WithHint("for text write '%s' in single quotes", n.Text)
 	}
 	names := s.names()
+	if table != "" {
+		names = s.namesOf(table)
+		if i, count := s.find("", n.Text); count > 0 && s.cols[i].table != "" {
+			return e.WithDetail("columns of %s: %s", table, strings.Join(names, ", ")).WithHint("write %s.%s", s.cols[i].table, n.Text)
+		}
+	}
 	if n.Text == "window_start" || n.Text == "window_end" || n.Text == "window_time" {
 		e.WithHint("a window adds it: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time_column), INTERVAL '1' MINUTE))")
 	} else if near := diag.Nearest(n.Text, names); near != "" {
