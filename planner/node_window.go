@@ -18,8 +18,9 @@ type window struct {
 	Kind                op.WindowKind
 	Time                int
 	Size, Slide, Offset int64
-	Keys                []int // SESSION: the PARTITION BY columns
-	Start, End          int   // op.Attached
+	Keys                []int         // SESSION: the PARTITION BY columns
+	Start, End          int           // op.Attached
+	Of                  op.WindowKind // op.Attached: what the windows are
 	TimeKind            types.Kind
 	Proctime            bool
 }
@@ -28,20 +29,27 @@ func (w window) text(in []Field) string {
 	if w.Kind == op.Attached {
 		return fmt.Sprintf("%s, %s", in[w.Start].Name, in[w.End].Name)
 	}
+	over := in[w.Time].Name
+	if len(w.Keys) > 0 {
+		over += " PARTITION BY " + keyNames(in, w.Keys)
+	}
+	return w.describe(over + ", ")
+}
+
+// kindText is the window without what it is over.
+func (w window) kindText() string { return w.describe("") }
+
+func (w window) describe(over string) string {
 	var s string
-	switch w.Kind {
+	switch w.kind() {
 	case op.Hop:
-		s = fmt.Sprintf("HOP(%s, slide %s, size %s", in[w.Time].Name, millis(w.Slide), millis(w.Size))
+		s = fmt.Sprintf("HOP(%sslide %s, size %s", over, millis(w.Slide), millis(w.Size))
 	case op.Cumulate:
-		s = fmt.Sprintf("CUMULATE(%s, step %s, max %s", in[w.Time].Name, millis(w.Slide), millis(w.Size))
+		s = fmt.Sprintf("CUMULATE(%sstep %s, max %s", over, millis(w.Slide), millis(w.Size))
 	case op.Session:
-		s = "SESSION(" + in[w.Time].Name
-		if w.Keys != nil {
-			s += " PARTITION BY " + keyNames(in, w.Keys)
-		}
-		s += ", gap " + millis(w.Size)
+		s = fmt.Sprintf("SESSION(%sgap %s", over, millis(w.Size))
 	default:
-		s = fmt.Sprintf("TUMBLE(%s, %s", in[w.Time].Name, millis(w.Size))
+		s = fmt.Sprintf("TUMBLE(%s%s", over, millis(w.Size))
 	}
 	if w.Offset != 0 {
 		s += ", offset " + millis(w.Offset)
@@ -54,7 +62,15 @@ func (w window) text(in []Field) string {
 
 // same reports windows of one specification, whatever column they are over.
 func (w window) same(o window) bool {
-	return w.Kind == o.Kind && w.Size == o.Size && w.Slide == o.Slide && w.Offset == o.Offset && w.TimeKind == o.TimeKind && w.Proctime == o.Proctime
+	return w.kind() == o.kind() && w.Size == o.Size && w.Slide == o.Slide && w.Offset == o.Offset && w.TimeKind == o.TimeKind && w.Proctime == o.Proctime
+}
+
+// kind is what the windows are, attached or not.
+func (w window) kind() op.WindowKind {
+	if w.Kind == op.Attached {
+		return w.Of
+	}
+	return w.Kind
 }
 
 // remap is w over an input whose columns moved: m maps old ones to new ones.

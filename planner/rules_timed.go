@@ -16,7 +16,7 @@ type timed interface {
 // timedJoins recognise joins whose rows need not wait for ever: each gives the node for a Join that is of its kind, or
 // nil. Keys are out of the condition, and what reads one side is below.
 func timedJoins() []func(*Join) timed {
-	return []func(*Join) timed{intervalJoin}
+	return []func(*Join) timed{windowJoin, intervalJoin}
 }
 
 // timedJoin is the node for a join that event time bounds, nil for a regular join.

@@ -102,7 +102,7 @@ func (n *Aggregate) window() (g groupWindow, ok bool) {
 	if g.start < 0 || g.end < 0 {
 		return g, false
 	}
-	if g.origin.windowSpec().Kind == op.Session {
+	if g.origin.windowSpec().kind() == op.Session {
 		keys := slices.Clone(g.origin.partition())
 		slices.Sort(keys)
 		slices.Sort(kept)
@@ -217,7 +217,8 @@ func gcd(a, b int64) int64 {
 func attach(a *Aggregate, g groupWindow) Node {
 	spec := g.origin.windowSpec()
 	w := &WindowAggregate{In: a.In, Aggs: a.Aggs, Names: a.Names,
-		Window: window{Kind: op.Attached, Start: a.Keys[g.start], End: a.Keys[g.end], TimeKind: spec.TimeKind}}
+		Window: window{Kind: op.Attached, Start: a.Keys[g.start], End: a.Keys[g.end],
+			Of: spec.kind(), Size: spec.Size, Slide: spec.Slide, Offset: spec.Offset, TimeKind: spec.TimeKind}}
 	for _, i := range g.rest {
 		w.Keys = append(w.Keys, a.Keys[i])
 	}
