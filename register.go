@@ -17,15 +17,22 @@ type Value interface {
 	bool | int64 | float64 | string | []byte | time.Time
 }
 
+// Callable is what Register takes: Func, TableFunc and AggregateFunc.
+type Callable interface {
+	register(r *expr.Registry) error
+}
+
 // Func is a scalar function made of a Go function by Func1, Func2 or Func3.
 type Func struct{ f *expr.Func }
+
+func (f Func) register(r *expr.Registry) error { return r.Register(f.f) }
 
 const userCategory = "user"
 
 // Register makes f callable in statements planned from now on. The name must not be that of a built-in function.
 // Functions are called from several goroutines and must be deterministic: after a failure they are called again for
 // the same rows.
-func (e *Engine) Register(f Func) error { return e.planner.Functions().Register(f.f) }
+func (e *Engine) Register(f Callable) error { return f.register(e.planner.Functions()) }
 
 // Func1 makes a SQL function of one argument. A NULL argument gives NULL without a call; an error fails the job, with
 // the row it happened at.
@@ -72,28 +79,26 @@ func Func3[A, B, C, R Value](name string, f func(A, B, C) (R, error)) Func {
 
 func scalar[R Value](name string, params []types.Type, eval func() expr.Eval) Func {
 	name = strings.ToUpper(name)
-	texts := make([]string, len(params))
-	for i, p := range params {
-		texts[i] = p.String()
-	}
-	usage := fmt.Sprintf("%s(%s)", name, strings.Join(texts, ", "))
+	usage := usageOf(name, params)
 	return Func{&expr.Func{
 		Name: name, Category: userCategory, Usage: usage, Doc: "Registered by the program.",
 		Bind: func(c *expr.CallSite) (expr.Bound, error) {
-			if len(c.Args) != len(params) {
-				return expr.Bound{}, diag.New(diag.Semantic, diag.Pos{}, "%s takes %d arguments, not %d", name, len(params), len(c.Args)).WithHint("%s", usage)
-			}
-			args := make([]expr.Expr, len(params))
-			for i, p := range params {
-				a, err := expr.ImplicitCast(c.Args[i], p.WithNull(c.Args[i].Type().Nullable))
-				if err != nil {
-					return expr.Bound{}, diag.New(diag.Semantic, diag.Pos{}, "argument %d of %s", i+1, name).Wrap(err).WithHint("%s", usage)
-				}
-				args[i] = a
+			args, err := expr.UserArgs(name, usage, params, c.Args)
+			if err != nil {
+				return expr.Bound{}, err
 			}
 			return expr.Bound{Args: args, Type: typeOf[R](), Strict: true, NewEval: func(expr.Session) expr.Eval { return eval() }}, nil
 		},
 	}}
+}
+
+// usageOf is a call of a function with the types of its arguments.
+func usageOf(name string, params []types.Type) string {
+	texts := make([]string, len(params))
+	for i, p := range params {
+		texts[i] = p.String()
+	}
+	return fmt.Sprintf("%s(%s)", name, strings.Join(texts, ", "))
 }
 
 func finish[R Value](name string, out *batch.Vec, r int, v R, err error, set func(*batch.Vec, int, R), fail func(int32, *diag.Error)) {

@@ -347,6 +347,10 @@ func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
 		return nil, err
 	}
 	switch {
+	case b.userAgg(e) != nil:
+		return nil, misplaced(e, name)
+	case b.p.funcs.LookupTable(name) != nil:
+		return nil, misplacedTable(e, name)
 	case expr.IsFlinkAgg(name) && b.p.funcs.Lookup(name) == nil:
 		return nil, b.misplacedAggregate(e, name)
 	case e.Distinct || e.Star || e.Filter != nil || e.Within != nil || e.Nulls != sql.NullsUnset:
@@ -383,6 +387,10 @@ func (b *binder) misplacedAggregate(e *sql.Call, name string) error {
 	if _, ok := expr.LookupAgg(name); !ok {
 		return unsupportedAggregate(e, name)
 	}
+	return misplaced(e, name)
+}
+
+func misplaced(e *sql.Call, name string) error {
 	return diag.New(diag.Semantic, e.Pos, "aggregate %s cannot be used here", strings.ToUpper(name)).
 		WithDetail("aggregates stand in SELECT, HAVING and ORDER BY; never in WHERE, GROUP BY, VALUES or inside each other").
 		WithHint("aggregate in a subquery: SELECT ... FROM (SELECT ..., %s(...) AS x FROM ... GROUP BY ...)", strings.ToUpper(name))

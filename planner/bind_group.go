@@ -25,11 +25,11 @@ type grouping struct {
 }
 
 // hasAggregate reports an aggregate call (without OVER) in e.
-func hasAggregate(e sql.Expr) bool {
+func (b *binder) hasAggregate(e sql.Expr) bool {
 	found := false
 	walkSQL(e, func(x sql.Expr) bool {
 		if c, ok := x.(*sql.Call); ok && c.Over == nil && len(c.Name) == 1 &&
-			(expr.IsFlinkAgg(c.Name[0].Text) || expr.IsGrouping(c.Name[0].Text)) {
+			(expr.IsFlinkAgg(c.Name[0].Text) || expr.IsGrouping(c.Name[0].Text) || b.userAgg(c) != nil) {
 			found = true
 		}
 		return !found
@@ -107,13 +107,16 @@ func (g *grouping) replace(b *binder, e sql.Expr) (expr.Expr, error) {
 	if c, name, part := legacyPart(e); c != nil {
 		return g.legacyColumn(b, c, name, part)
 	}
+	if c, ok := e.(*sql.Call); ok && c.Over == nil && b.userAgg(c) != nil {
+		return g.userAggregate(b, c)
+	}
 	if c, ok := e.(*sql.Call); ok && len(c.Name) == 1 && expr.IsGrouping(c.Name[0].Text) && c.Over == nil {
 		return g.groupingID(b, c)
 	}
 	if _, ok := e.(*sql.Literal); ok {
 		return nil, nil
 	}
-	if len(g.keys) == 0 || hasAggregate(e) || hasOver(e) {
+	if len(g.keys) == 0 || b.hasAggregate(e) || hasOver(e) {
 		return nil, nil
 	}
 	b.group = nil
@@ -236,7 +239,7 @@ func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
 // output is the column of aggregate a, new or shared.
 func (g *grouping) output(a expr.Agg) expr.Expr {
 	for i, o := range g.aggs {
-		if o.Kind == a.Kind && o.Arg == a.Arg && o.Filter == a.Filter && o.Distinct == a.Distinct {
+		if o.Same(&a) {
 			return &expr.Column{Index: g.width() + i, Name: g.names[i], T: o.Type}
 		}
 	}

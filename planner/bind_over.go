@@ -290,7 +290,8 @@ func constantOffset(b *binder, e *sql.Call, i int, name, what string, low int64)
 // aggregate binds an aggregate function in a window.
 func (o *overing) aggregate(b *binder, e *sql.Call, name string) (expr.OverCall, error) {
 	c := expr.OverCall{Default: -1}
-	if !expr.IsFlinkAgg(name) || len(e.Name) != 1 || b.p.funcs.Lookup(name) != nil {
+	user := b.userAgg(e)
+	if user == nil && (!expr.IsFlinkAgg(name) || len(e.Name) != 1 || b.p.funcs.Lookup(name) != nil) {
 		return c, diag.New(diag.Semantic, e.Pos, "%s cannot have OVER", name).
 			WithDetail("it is no aggregate and no window function")
 	}
@@ -300,7 +301,11 @@ func (o *overing) aggregate(b *binder, e *sql.Call, name string) (expr.OverCall,
 	}
 	plain := *e
 	plain.Over = nil
-	x, err := o.args.aggregate(b, &plain)
+	bind := o.args.aggregate
+	if user != nil {
+		bind = o.args.userAggregate
+	}
+	x, err := bind(b, &plain)
 	if err != nil {
 		return c, err
 	}

@@ -131,12 +131,12 @@ func unique(name string, taken map[string]bool) string {
 func (b *binder) openGroup(q *sql.Select, s *scope) error {
 	grouped := q.GroupBy != nil || q.Having != nil
 	for _, it := range q.Items {
-		grouped = grouped || hasAggregate(it.X)
+		grouped = grouped || b.hasAggregate(it.X)
 	}
 	for _, o := range q.Order {
-		grouped = grouped || hasAggregate(o.X)
+		grouped = grouped || b.hasAggregate(o.X)
 	}
-	grouped = grouped || hasAggregate(q.Qualify)
+	grouped = grouped || b.hasAggregate(q.Qualify)
 	if !grouped {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (b *binder) groupKey(q *sql.Select, s *scope, e sql.Expr) (expr.Expr, error
 	}
 	if id, ok := e.(*sql.Ident); ok && len(id.Path) == 1 {
 		for _, it := range q.Items {
-			if it.Alias != nil && it.Alias.Text == id.Path[0].Text && !hasAggregate(it.X) {
+			if it.Alias != nil && it.Alias.Text == id.Path[0].Text && !b.hasAggregate(it.X) {
 				return b.expr(s, it.X)
 			}
 		}

@@ -79,6 +79,9 @@ func (n *Aggregate) settle(p *phys, _ demand, _ *Trait, apply bool) bool {
 func (n *Aggregate) upsertKeys(*phys) [][]int { return [][]int{upTo(0, len(n.Keys))} }
 
 func (n *Aggregate) distribute(b *builder, p *phys) error {
+	if err := retractable(n.Aggs, p.in[0]); err != nil {
+		return err
+	}
 	b.keyed(p, n.Keys)
 	p.dist = upTo(0, len(n.Keys))
 	return nil

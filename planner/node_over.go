@@ -165,6 +165,12 @@ func (n *Over) distribute(b *builder, p *phys) error {
 			WithDetail("%s is a time attribute: rows leave once, in order of time, and cannot be taken back", name).
 			WithHint("order by a plain column: ORDER BY CAST(%s AS TIMESTAMP(3)), or put the OVER window below what updates its rows", name)
 	}
+	for _, c := range n.Calls {
+		if u := c.Agg.User; u != nil && !u.Retracts && c.Frame.Lo != expr.UnboundedPreceding {
+			return diag.New(diag.Semantic, n.Pos, "aggregate function %s cannot take back rows, and rows leave the frame %s", u.Name, n.frameText(c.Frame)).
+				WithHint("give the function a Retract, or begin the frame at UNBOUNDED PRECEDING")
+		}
+	}
 	b.keyed(p, n.Partition)
 	p.dist = slices.Clone(n.Partition)
 	return nil

@@ -62,6 +62,9 @@ func (n *WindowAggregate) upsertKeys(*phys) [][]int {
 }
 
 func (n *WindowAggregate) distribute(b *builder, p *phys) error {
+	if err := retractable(n.Aggs, p.in[0]); err != nil {
+		return err
+	}
 	b.keyed(p, n.Keys)
 	p.dist = upTo(0, len(n.Keys))
 	return nil

@@ -55,7 +55,9 @@ type accumulator struct {
 	extremes *extremeSet
 	list     *valueList // the values of accList, and of FIRST_VALUE and LAST_VALUE under retraction
 	nulls    bool       // NULL arguments are inputs too
-	slow     bool       // not in the fixed words of a row alone: see aggCore.slow
+	user     expr.UserAccumulator
+	state    int  // with user, index of the tail that holds its accumulator
+	slow     bool // not in the fixed words of a row alone: see aggCore.slow
 }
 
 // layout places the accumulators of aggs in a row and returns the size of the fixed part and the number of tails.
@@ -65,6 +67,12 @@ func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
 		acc := accumulator{Agg: a, off: fixed, tail: -1, distinct: -1, nulls: a.TakesNull()}
 		str := a.Arg >= 0 && a.ArgType.Phys() == types.PhysStr
 		switch a.Kind {
+		case expr.AggUser:
+			// The result is kept as an extreme of its type is, the accumulator in a tail.
+			acc.user, acc.state, tails = a.User.New(), tails, tails+1
+			if acc.acc, fixed = accExtreme, fixed+16; a.Type.Phys() == types.PhysStr {
+				acc.acc, acc.tail, tails, fixed = accTail, tails, tails+1, fixed-16
+			}
 		case expr.AggStddevPop, expr.AggStddevSamp, expr.AggVarPop, expr.AggVarSamp:
 			acc.acc, fixed = accVariance, fixed+24
 		case expr.AggList, expr.AggCollect, expr.AggArray, expr.AggJSONObject, expr.AggJSONArray:

@@ -74,7 +74,7 @@ func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
 				c.listAccs = append(c.listAccs, a)
 			}
 		}
-		a.slow = a.acc == accTail || a.acc == accSingle || a.acc == accSingleTail || a.extremes != nil || a.list != nil
+		a.slow = a.user != nil || a.acc == accTail || a.acc == accSingle || a.acc == accSingleTail || a.extremes != nil || a.list != nil
 	}
 	return nil
 }

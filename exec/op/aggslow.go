@@ -15,6 +15,8 @@ func (c *aggCore) change(a *accumulator, b *batch.Batch, keys *checkpoint.Keys, 
 	v := b.Cols[a.Arg]
 	i := v.Idx(r)
 	switch {
+	case a.user != nil:
+		return rowError(c.changeUser(a, ref, v, i, sign), a, r)
 	case a.list != nil:
 		return rowError(c.changeList(a, a.list.m.at(k), ref, v, r, sign), a, r)
 	case a.acc == accSingle || a.acc == accSingleTail:
@@ -74,6 +76,38 @@ func (c *aggCore) changeList(a *accumulator, list bucket, ref checkpoint.Ref, v 
 		if a.acc == accExtreme2 {
 			setWord(row, a.off+8, hi)
 		}
+	}
+	return nil
+}
+
+// changeUser folds a value into the accumulator of a function of the embedding program, and keeps its result.
+func (c *aggCore) changeUser(a *accumulator, ref checkpoint.Ref, v *batch.Vec, i int, sign int64) error {
+	acc, _ := tailOf(c.groups.Value(ref), c.fixed, a.state)
+	next, res, err := a.user.Step(acc, v, i, sign)
+	if err != nil {
+		return err
+	}
+	c.tail = withTail(c.tail, c.groups.Value(ref), c.fixed, a.state, string(next), false)
+	c.groups.Set(ref, c.tail)
+	if a.acc == accTail {
+		if res == nil {
+			c.setTail(a, ref, "", true)
+		} else {
+			c.setTail(a, ref, res.Str, false)
+		}
+		return nil
+	}
+	row := c.groups.Mutable(ref)
+	setWord(row, a.off+8, boolWord(res != nil))
+	switch {
+	case res == nil:
+		setWord(row, a.off, 0)
+	case a.Type.Phys() == types.PhysF64:
+		setFloat(row, a.off, res.F64)
+	case a.Type.Phys() == types.PhysBool:
+		setWord(row, a.off, boolWord(res.Bool))
+	default:
+		setWord(row, a.off, res.I64)
 	}
 	return nil
 }
@@ -153,6 +187,11 @@ func (c *aggCore) reset(ref checkpoint.Ref, keys *checkpoint.Keys, i int) error 
 			if err := a.list.m.at(i).clear(); err != nil {
 				return err
 			}
+		}
+		if a.user != nil {
+			c.tail = withTail(c.tail, c.groups.Value(ref), c.fixed, a.state, "", true)
+			c.groups.Set(ref, c.tail)
+			row = c.groups.Mutable(ref)
 		}
 		if a.tail >= 0 {
 			c.setTail(a, ref, "", true)

@@ -36,7 +36,7 @@ type overFinal struct {
 	found []byte
 	sorts []byte // sort keys of the partition at hand
 	ends  []int
-	peers []int // per row the first of its peers, then where they end
+	peers []int          // per row the first of its peers, then where they end
 	calls *batch.Builder // a column per call
 }
 
@@ -358,7 +358,9 @@ func (o *overFinal) reach(b *batch.Batch, d int64, end bool) func(i int) int {
 }
 
 // OnBarrier implements exec.Operator.
-func (o *overFinal) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) { return o.state.save(), nil }
+func (o *overFinal) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
+	return o.state.save(), nil
+}
 
 // Close implements exec.Operator.
 func (o *overFinal) Close() error { return nil }
@@ -376,11 +378,7 @@ type overSlide struct {
 
 func (a *overSlide) open(s exec.Subtask, i int) error {
 	a.res = make([]types.Datum, len(a.aggs))
-	retract := a.frame.Lo != expr.UnboundedPreceding
-	for _, g := range a.aggs {
-		retract = retract || g.Distinct // the sets are emptied row by row
-	}
-	return a.core.open(s, coreSpec{aggs: a.aggs, retract: retract, state: "slide." + strconv.Itoa(i)})
+	return a.core.open(s, coreSpec{aggs: a.aggs, retract: a.frame.Lo != expr.UnboundedPreceding, state: "slide." + strconv.Itoa(i)})
 }
 
 // run computes the results for every row of b, one partition with the given key.
@@ -421,8 +419,8 @@ func (a *overSlide) run(b *batch.Batch, bounds func(i int) (lo, hi int), key []b
 			c.AppendDatum(a.res[k])
 		}
 	}
-	for ; a.core.retract && lo < hi; lo++ {
-		if err := a.step(b, ref, lo, -1); err != nil {
+	for ; lo < hi; lo++ {
+		if err := a.forget(b, lo); err != nil {
 			return err
 		}
 	}
@@ -441,6 +439,18 @@ func (a *overSlide) step(b *batch.Batch, ref checkpoint.Ref, r int, sign int64) 
 	}
 	if n == 0 {
 		return a.core.reset(ref, &a.keys, r)
+	}
+	return nil
+}
+
+// forget takes row r out of the sets of DISTINCT aggregates.
+func (a *overSlide) forget(b *batch.Batch, r int) error {
+	for k := range a.core.accs {
+		if c := &a.core.accs[k]; c.distinct >= 0 && c.wants(b, r) {
+			if _, err := a.core.distinct[c.distinct].count(c.slot, r, -1); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

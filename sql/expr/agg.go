@@ -30,6 +30,7 @@ const (
 	AggJSONObject // over a ROW of the member's name and its value as JSON
 	AggJSONArray  // over values as JSON
 	AggSingle     // the value of a scalar subquery: a second row fails the job
+	AggUser       // Agg.User
 )
 
 // Agg is a bound aggregate call over the input of an aggregation. Argument and filter are columns of that input: the
@@ -47,6 +48,8 @@ type Agg struct {
 	// KeepNulls: NULL is a value like others, for ARRAY_AGG and the JSON aggregates with NULL ON NULL. SINGLE_VALUE
 	// always counts NULL, the other functions skip it.
 	KeepNulls bool
+	// User is the function of AggUser. Its arguments are one column: the argument, or a ROW of several.
+	User *UserAgg
 }
 
 // TakesNull reports that a NULL argument is an input of the aggregate.
@@ -66,7 +69,7 @@ func (a *Agg) KeepsValues() bool {
 // Same reports that a and b compute the same over the same input.
 func (a *Agg) Same(b *Agg) bool {
 	return a.Kind == b.Kind && a.Arg == b.Arg && a.Filter == b.Filter && a.Distinct == b.Distinct &&
-		a.Separator == b.Separator && a.KeepNulls == b.KeepNulls
+		a.Separator == b.Separator && a.KeepNulls == b.KeepNulls && a.User == b.User
 }
 
 // aggNames are the functions by their names in SQL. SINGLE_VALUE has none: only the planner uses it.
@@ -84,7 +87,7 @@ var newAggNames = map[string]AggKind{
 // String is the function's name.
 func (k AggKind) String() string {
 	return [...]string{"COUNT", "COUNT", "SUM", "MIN", "MAX", "AVG", "FIRST_VALUE", "LAST_VALUE", "LISTAGG", "COLLECT",
-		"ARRAY_AGG", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "SINGLE_VALUE"}[k]
+		"ARRAY_AGG", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "SINGLE_VALUE", ""}[k]
 }
 
 // LookupAgg finds an aggregate function by name in any case. COUNT is AggCount; COUNT(*) is the caller's to tell apart.

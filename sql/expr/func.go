@@ -58,5 +58,7 @@ type Eval func(args []*batch.Vec, rows []int32, n int, out *batch.Vec, fail func
 
 // Registry resolves function names. Functions registered by an embedding program shadow nothing: a clash is an error.
 type Registry struct {
-	funcs map[string]*Func
+	funcs  map[string]*Func
+	tables map[string]*TableFunc
+	aggs   map[string]*UserAgg
 }

@@ -16,11 +16,12 @@ const (
 	OperatorEntry EntryKind = iota // syntax of its own: a = b, CAST, CASE
 	ScalarEntry
 	AggregateEntry
+	TableEntry // of FROM
 )
 
 // String is Flink's name of the kind of function.
 func (k EntryKind) String() string {
-	return [...]string{"OTHER", "SCALAR", "AGGREGATE"}[k]
+	return [...]string{"OTHER", "SCALAR", "AGGREGATE", "TABLE"}[k]
 }
 
 // Entry is one line of the reference.
@@ -58,6 +59,7 @@ func (r *Registry) Reference() []Entry {
 			out = append(out, a)
 		}
 	}
+	out = append(out, r.userEntries()...)
 	for i := range out {
 		out[i].Examples = examplesOf(out[i])
 	}

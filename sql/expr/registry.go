@@ -23,7 +23,7 @@ func NewRegistry() *Registry {
 func (r *Registry) Register(f *Func) error {
 	names := append([]string{f.Name}, f.Aliases...)
 	for _, n := range names {
-		if r.funcs[strings.ToUpper(n)] != nil {
+		if u := strings.ToUpper(n); r.funcs[u] != nil || r.tables[u] != nil || r.aggs[u] != nil {
 			return diag.New(diag.Semantic, diag.Pos{}, "function %s already exists", n).
 				WithHint("register it under another name")
 		}
