@@ -15,6 +15,7 @@ type binder struct {
 	p       *Planner
 	conf    *Config
 	hints   stateHints // of the SELECT block being bound
+	lookups lookupHints
 	session expr.Session
 	ctes    []map[string]Node // innermost last
 	views   []string          // being expanded

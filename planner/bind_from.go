@@ -23,8 +23,7 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 	switch r := r.(type) {
 	case *sql.Table:
 		if r.AsOf != nil {
-			return nil, nil, diag.New(diag.Unsupported, r.AsOf.Position(), "FOR SYSTEM_TIME AS OF is not supported").
-				WithDetail("temporal and lookup joins are not supported yet")
+			return nil, nil, refuseAsOf(r)
 		}
 		n, err := b.table(r.Path, r.Hints)
 		if err != nil {

@@ -21,8 +21,16 @@ var batchHints = map[string]bool{"BROADCAST": true, "SHUFFLE_HASH": true, "SHUFF
 // queryHints reads the hints behind SELECT.
 func (b *binder) queryHints(q *sql.Select) (stateHints, error) {
 	var out stateHints
+	b.lookups = nil
 	for _, h := range q.Hints {
 		switch {
+		case h.Name == "LOOKUP":
+			if b.lookups == nil {
+				b.lookups = lookupHints{}
+			}
+			if err := b.lookups.add(h); err != nil {
+				return nil, err
+			}
 		case batchHints[h.Name]:
 			b.notices = append(b.notices, "hint "+h.Name+" has no effect: there is one way to run a streaming join")
 		case h.Name == "STATE_TTL":
@@ -34,7 +42,7 @@ func (b *binder) queryHints(q *sql.Select) (stateHints, error) {
 			}
 		default:
 			return nil, diag.New(diag.Unsupported, h.Pos, "hint %s is not supported here", h.Name).
-				WithHint("STATE_TTL('table'='1d') is; OPTIONS hints stand behind a table name")
+				WithHint("STATE_TTL('table'='1d') and LOOKUP('table'='t', ...) are; OPTIONS hints stand behind a table name")
 		}
 	}
 	return out, nil

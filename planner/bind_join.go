@@ -26,6 +26,9 @@ func (b *binder) join(r *sql.Join) (Node, *scope, error) {
 		}
 		return b.lateral(ln, ls, r.R, left)
 	}
+	if t := asOf(r); t != nil {
+		return b.asOfJoin(r, t, ln, ls)
+	}
 	rn, rs, err := b.tableRef(r.R)
 	if err != nil {
 		return nil, nil, err

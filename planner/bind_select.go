@@ -20,14 +20,17 @@ type item struct {
 // selectQuery binds one SELECT block in SQL's order: FROM, WHERE, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
 func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	defer b.enter(b.outer, nil, &subqueries{})()
-	hints, over, legacy := b.hints, b.over, b.legacy
+	hints, lookups, over, legacy := b.hints, b.lookups, b.over, b.legacy
 	b.over = nil
-	defer func() { b.hints, b.over, b.legacy = hints, over, legacy }()
+	defer func() { b.hints, b.lookups, b.over, b.legacy = hints, lookups, over, legacy }()
 	var err error
 	if b.hints, err = b.queryHints(q); err != nil {
 		return nil, err
 	}
 	in, s, err := b.from(q)
+	if err == nil {
+		err = b.lookups.checkUsed()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,9 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 	for _, g := range plan.growing(root) {
 		line("grows for ever", "%s", g)
 	}
+	for _, o := range outside(root) {
+		line("not covered", "%s", o)
+	}
 	line("visible", "%s", visibleText(s.Mode.Delivery))
 	line("commit", "%s", commitText(s.Mode.Delivery))
 	line("latency", "%s", plan.latency(s.Mode.Delivery))
@@ -195,6 +198,22 @@ func stateText(root *phys) string {
 		return "none"
 	}
 	return strings.Join(ops, ", ") + ", restored from the same checkpoint"
+}
+
+// outside lists what below root no guarantee covers.
+func outside(root *phys) []string {
+	var out []string
+	if n, ok := root.op.(outsider); ok {
+		out = append(out, n.outside())
+	}
+	for _, in := range root.in {
+		for _, s := range outside(in) {
+			if !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }
 
 // growing lists the state below root that nothing bounds.

@@ -63,5 +63,8 @@ type namer interface{ physicalLabel() string }
 // detailer adds to the label of the physical node what only the physical plan knows: ", name=[value]".
 type detailer interface{ detail(p *phys) string }
 
+// outsider names what of the node no delivery guarantee covers; "" = nothing.
+type outsider interface{ outside() string }
+
 // grower says what state of the node grows without bound, given the session's time-to-live in ms; "" = none does.
 type grower interface{ grows(ttl int64) string }

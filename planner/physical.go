@@ -46,6 +46,9 @@ func (b *builder) build(n Node) *phys {
 	for _, in := range n.Inputs() {
 		p.in = append(p.in, b.build(in))
 	}
+	if t, ok := n.(*TemporalJoin); ok {
+		p.in[1] = t.versions(p.in[1])
+	}
 	p.ship = make([]exec.Edge, len(p.in))
 	p.deriveKinds()
 	p.keys = upsertKeys(p)

@@ -321,6 +321,7 @@ func testConnectors() []connectors.Connector {
 		{Name: "upsert-kafka", SourceMode: upsert, Bounded: bounded, NewSource: noSource, NewSink: noSink,
 			SinkModes: func(t *catalog.Table) ([]connectors.SinkMode, error) { return []connectors.SinkMode{keyed(t)}, nil }},
 		{Name: "jdbc", Bounded: always, NewSource: noSource, NewSink: noSink,
+			NewLookup: func(context.Context, connectors.LookupSpec) (connectors.Lookup, error) { return nil, nil },
 			SinkModes: func(t *catalog.Table) ([]connectors.SinkMode, error) {
 				if len(t.PrimaryKey) > 0 {
 					return []connectors.SinkMode{keyed(t)}, nil

@@ -18,6 +18,7 @@ var rules = []rule{
 	{"fold-constants", (*optimizer).foldConstants},
 	{"push-filters", (*optimizer).pushFilters},
 	{"join-conditions", (*optimizer).joinConditions},
+	{"as-of-joins", (*optimizer).asOfJoins},
 	{"recognise-joins", (*optimizer).recogniseJoins},
 	{"merge-calcs", (*optimizer).mergeCalcs},
 	{"recognise-ranks", (*optimizer).recogniseRanks},

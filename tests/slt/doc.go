@@ -17,6 +17,7 @@
 //	eval                          one expression a line; prints value and type of each
 //	query [changelog]             a SELECT: its final table, or the changes in order
 //	feed TABLE [split=N]          rows as SQL expressions, with a row kind in front when it is not +I
+//	rows TABLE                    the rows that lookups of the table find from now on
 //	splits TABLE n=N              gives the table N splits
 //	fail TABLE [split=N]          reading fails once before the next row
 //	close TABLE...                ends the tables and waits for bounded jobs

@@ -118,6 +118,8 @@ func (r *runner) run(d *datadriven.TestData) string {
 		return r.query(d.Input, slices.Contains(args, "changelog"))
 	case "feed":
 		return r.feed(arg(0), number(d, "split", 0), d.Input)
+	case "rows":
+		return r.rows(arg(0), d.Input)
 	case "splits":
 		r.bus.Feed(arg(0)).SetSplits(number(d, "n", 1))
 		return ""
@@ -282,6 +284,20 @@ func (r *runner) feed(table string, split int, text string) string {
 		r.turn++
 		return r.resume(parallelisms[r.turn%len(parallelisms)])
 	}
+	return ""
+}
+
+// rows replaces the rows that lookups of a table find.
+func (r *runner) rows(table, text string) string {
+	rows, err := r.parseRows(table, text)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	all := make([][]types.Datum, len(rows))
+	for i := range rows {
+		all[i] = rows[i].Values
+	}
+	r.bus.Rows(r.info(table).bus).Set(all...)
 	return ""
 }
 
