@@ -285,4 +285,5 @@ const (
 	rankRows byte = iota // then sort key, number of arrival → row
 	rankKeys             // RankUpdate: then the row's unique key → sub-key of its row
 	rankSame             // RankRetract without an order: then hash of the row, number of arrival → nothing
+	rankEdge             // RankRetract: sub-key of the row at place To, while there are that many
 )

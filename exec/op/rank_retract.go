@@ -19,6 +19,8 @@ type retractRank struct {
 	hashed  bool // rows are all equal in the order: they are found by a hash
 	sub     []byte
 	found   []byte // sub-key of the row to retract
+	edge    []byte // sub-key of the row at the last place
+	next    []byte // sub-key of the row that takes that place
 }
 
 // Open implements exec.Operator.
@@ -28,7 +30,7 @@ func (t *retractRank) Open(s exec.Subtask) (err error) {
 	}
 	t.hashed = len(t.spec.Order) == 0
 	t.missing = s.Counter("rank-missing")
-	t.rows, err = openMultimap(s, "rows", "rank/1:"+rowFormat(t.spec.Input), t.spec.TTL)
+	t.rows, err = openMultimap(s, "rows", "rank-retract/1:"+rowFormat(t.spec.Input), t.spec.TTL)
 	return err
 }
 
@@ -59,62 +61,90 @@ func (t *retractRank) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 	return flush(t.out, out)
 }
 
-// count is the number of rows of a partition.
-func (t *retractRank) count(b bucket) (int64, error) {
-	n, err := b.len()
-	if t.hashed {
-		n /= 2
+var rankEdgeKey = []byte{rankEdge}
+
+// findEdge looks up the row at the last place; edge is then its sub-key, and full is false when there are fewer rows.
+// Without a TTL the sub-key is kept in state, so that it need not be counted for.
+func (t *retractRank) findEdge(b bucket) (full bool, row []byte, err error) {
+	if t.spec.TTL > 0 {
+		return t.countEdge(b)
 	}
-	return int64(n), err
+	at, full, err := b.get(rankEdgeKey)
+	if err != nil || !full {
+		return false, nil, err
+	}
+	t.edge = append(t.edge[:0], at...)
+	row, full, err = b.get(t.edge)
+	return full, row, err
 }
 
+func (t *retractRank) countEdge(b bucket) (full bool, row []byte, err error) {
+	n := t.to
+	err = b.ascend(nil, func(sub, r []byte) bool {
+		if sub[0] != rankRows {
+			return false
+		}
+		if n--; n == 0 {
+			t.edge, row = append(t.edge[:0], sub...), r
+		}
+		return n > 0
+	})
+	return row != nil, row, err
+}
+
+// add emits the changes of the row at hand coming in, and keeps it.
 func (t *retractRank) add(b bucket) error {
-	if err := t.addOut(b); err != nil {
+	if t.shifts || t.to <= 0 {
+		if err := t.enter(b); err != nil {
+			return err
+		}
+		return t.put(b)
+	}
+	full, worst, err := t.findEdge(b)
+	if err != nil {
 		return err
 	}
+	if full {
+		if bytes.Compare(t.key, t.edge) > 0 {
+			return t.put(b)
+		}
+		if err := t.emit(worst, 1, types.Delete); err != nil {
+			return err
+		}
+	}
+	if err := t.enter(b); err != nil {
+		return err
+	}
+	if err := t.put(b); err != nil || t.spec.TTL > 0 {
+		return err
+	}
+	if !full {
+		n, err := b.len()
+		if t.hashed {
+			n /= 2
+		}
+		if err != nil || int64(n) < t.to {
+			return err
+		}
+		t.edge = append(t.edge[:0], rankRows+1)
+	}
+	err = b.descend(t.edge, func(sub, _ []byte) bool {
+		t.next = append(t.next[:0], sub...)
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	return b.put(rankEdgeKey, t.next)
+}
+
+func (t *retractRank) put(b bucket) error {
 	if t.hashed {
 		if err := b.put(t.sameKey(t.key), nil); err != nil {
 			return err
 		}
 	}
 	return b.put(t.key, t.row)
-}
-
-// addOut emits the changes of the row at hand coming in.
-func (t *retractRank) addOut(b bucket) error {
-	if t.shifts {
-		return t.enter(b)
-	}
-	n, err := t.count(b)
-	if err != nil {
-		return err
-	}
-	if n >= t.to {
-		_, at, row, err := t.atPlace(b, t.to)
-		if err != nil || row == nil || bytes.Compare(t.key, at) > 0 {
-			return err
-		}
-		if err := t.emit(row, t.to, types.Delete); err != nil {
-			return err
-		}
-	}
-	return t.enter(b)
-}
-
-// atPlace is the row at a place, nil when there are fewer, and whether found is before it.
-func (t *retractRank) atPlace(b bucket, place int64) (before bool, at, row []byte, err error) {
-	err = b.ascend(nil, func(sub, r []byte) bool {
-		if sub[0] != rankRows || place <= 0 {
-			return false
-		}
-		if place--; place == 0 {
-			at, row = sub, r
-			return false
-		}
-		before = before || bytes.Equal(sub, t.found)
-		return true
-	})
-	return before, at, row, err
 }
 
 func (t *retractRank) retract(b bucket) error {
@@ -145,14 +175,34 @@ func (t *retractRank) retract(b bucket) error {
 
 // retractOut emits the row that leaves and the one that comes in for it.
 func (t *retractRank) retractOut(b bucket, old []byte) error {
-	in, _, next, err := t.atPlace(b, t.to+1)
-	if err != nil || !in {
+	full, _, err := t.findEdge(b)
+	if err != nil || full && bytes.Compare(t.found, t.edge) > 0 || t.to <= 0 {
 		return err
 	}
-	if err := t.emit(old, 1, types.Delete); err != nil || next == nil {
+	if err := t.emit(old, 1, types.Delete); err != nil || !full {
 		return err
 	}
-	return t.emit(next, 1, types.Insert)
+	var next []byte
+	err = b.ascend(t.edge, func(sub, row []byte) bool {
+		if bytes.Equal(sub, t.edge) {
+			return true
+		}
+		if sub[0] == rankRows {
+			t.next, next = append(t.next[:0], sub...), row
+		}
+		return false
+	})
+	if err == nil && next != nil {
+		err = t.emit(next, 1, types.Insert)
+	}
+	if err != nil || t.spec.TTL > 0 {
+		return err
+	}
+	if next == nil {
+		_, err = b.remove(rankEdgeKey)
+		return err
+	}
+	return b.put(rankEdgeKey, t.next)
 }
 
 // leave emits the changes when the row found leaves: those behind it move up.

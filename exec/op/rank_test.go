@@ -186,6 +186,9 @@ func TestRankAgainstSort(t *testing.T) {
 						if order == "none" {
 							spec.Order = nil
 						}
+						if r[1] == 4 {
+							spec.TTL = 1 << 40
+						}
 						budget := int64(64 << 20)
 						if r[1] == 500 {
 							budget = 32 << 10
