@@ -118,65 +118,6 @@ func allNull(ts []types.Type) bool {
 	return true
 }
 
-// setOp binds UNION [ALL]; the other set operations need joins.
-func (b *binder) setOp(q *sql.SetOp) (Node, error) {
-	if q.Op != "UNION" {
-		return nil, diag.New(diag.Unsupported, q.Pos, "%s is not supported", q.Op).
-			WithDetail("it is a join of both sides on all columns, and joins are not supported yet").
-			WithHint("UNION and UNION ALL are supported")
-	}
-	l, err := b.query(q.L)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.query(q.R)
-	if err != nil {
-		return nil, err
-	}
-	n, err := unionOf(l, r, q.Pos)
-	if err != nil {
-		return nil, err
-	}
-	if !q.All {
-		n = distinct(n)
-	}
-	return b.tail(n, q.Tail, q.Pos)
-}
-
-// unionOf merges two inputs, flattening unions of unions. Names are the left side's.
-func unionOf(l, r Node, pos diag.Pos) (Node, error) {
-	lf, rf := l.Fields(), r.Fields()
-	if len(lf) != len(rf) {
-		return nil, diag.New(diag.Semantic, pos, "UNION of %d and %d columns", len(lf), len(rf)).
-			WithDetail("left: %s; right: %s", strings.Join(fieldNames(lf), ", "), strings.Join(fieldNames(rf), ", "))
-	}
-	out := make([]Field, len(lf))
-	for i := range lf {
-		t, err := expr.CommonType([]types.Type{lf[i].Type, rf[i].Type})
-		if err != nil {
-			return nil, diag.New(diag.Semantic, pos, "column %d of UNION: %s is %s on the left and %s (%s) on the right", i+1,
-				lf[i].Name, lf[i].Type.WithNull(true), rf[i].Type.WithNull(true), rf[i].Name).WithHint("CAST one of them")
-		}
-		out[i] = Field{Name: lf[i].Name, Type: t}
-		if lf[i].Time == rf[i].Time && lf[i].Type.Kind == rf[i].Type.Kind {
-			out[i].Time = lf[i].Time
-		}
-	}
-	u := &Union{Out: out}
-	for _, side := range []Node{l, r} {
-		side, err := castTo(side, out)
-		if err != nil {
-			return nil, diag.At(err, pos)
-		}
-		if s, ok := side.(*Union); ok {
-			u.Ins = append(u.Ins, s.Ins...)
-		} else {
-			u.Ins = append(u.Ins, side)
-		}
-	}
-	return u, nil
-}
-
 // castTo converts the columns of n to the types of want, adding a projection only where one is needed.
 func castTo(n Node, want []Field) (Node, error) {
 	in := n.Fields()
