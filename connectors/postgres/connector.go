@@ -21,17 +21,25 @@ func Connectors() []connectors.Connector {
 		Check:     check,
 		SinkModes: sinkModes,
 		NewSink:   newSink,
+		NewLookup: newLookup,
+		LookupCache: func(t *catalog.Table) (connectors.LookupCache, error) {
+			c, err := parse(t)
+			if err != nil {
+				return connectors.LookupCache{}, err
+			}
+			return c.cache, nil
+		},
 	}
 	pg := jdbc
 	pg.Name, pg.Doc = "postgres", "PostgreSQL, with a native URL (postgres://user@host:port/database)"
 	return []connectors.Connector{jdbc, pg}
 }
 
-var options = []connectors.Option{
+var options = append([]connectors.Option{
 	{Key: "connector", Type: connectors.StringOption, Required: true, Flink: true, Doc: "'jdbc' or 'postgres'."},
 	{Key: "property-version", Type: connectors.IntOption, Default: "1", Flink: true, Doc: "Accepted for Flink; no effect."},
 	{Key: "url", Type: connectors.StringOption, Required: true, Flink: true, Doc: "jdbc:postgresql://host:port/database?… or postgres://user:password@host:port/database?…"},
-	{Key: "table-name", Type: connectors.StringOption, Required: true, Flink: true, Doc: "Table to write, optionally schema.table."},
+	{Key: "table-name", Type: connectors.StringOption, Required: true, Flink: true, Doc: "Table to write or look up, optionally schema.table."},
 	{Key: "username", Type: connectors.StringOption, Flink: true, Doc: "User, when the URL names none."},
 	{Key: "password", Type: connectors.StringOption, Flink: true, Doc: "Password of 'username'."},
 	{Key: "driver", Type: connectors.StringOption, Flink: true, Doc: "Java driver class; accepted for Flink, no effect."},
@@ -43,7 +51,7 @@ var options = []connectors.Option{
 	{Key: "sink.delivery-guarantee", Type: connectors.EnumOption, Values: []string{"exactly-once", "at-least-once", "none"}, Default: "exactly-once", Doc: "Tables without a primary key: 'exactly-once' (two-phase commit), or rows sent at once."},
 	{Key: "sink.commit-protocol", Type: connectors.EnumOption, Values: []string{"auto", "prepared", "write-ahead"}, Default: "auto", Doc: "'prepared' uses PREPARE TRANSACTION, 'write-ahead' keeps the rows in the checkpoint; 'auto' takes 'prepared' where max_prepared_transactions allows it."},
 	{Key: "sink.write-ahead.max-bytes", Type: connectors.MemoryOption, Default: "256mb", Doc: "Write-ahead: rows one subtask may hold per checkpoint."},
-}
+}, connectors.LookupOptions...)
 
 // config is a table's options, parsed.
 type config struct {
@@ -58,6 +66,8 @@ type config struct {
 	guarantee     string
 	protocol      string
 	walLimit      int64
+	cache         connectors.LookupCache
+	lookupRetries int
 	values        *connectors.Values
 }
 
@@ -71,7 +81,10 @@ func parse(t *catalog.Table) (*config, error) {
 		maxRows: int(v.Int("sink.buffer-flush.max-rows")), flushInterval: v.Duration("sink.buffer-flush.interval"),
 		maxRetries: int(v.Int("sink.max-retries")), connectFor: v.Duration("connection.max-retry-timeout"),
 		guarantee: v.Enum("sink.delivery-guarantee"), protocol: v.Enum("sink.commit-protocol"),
-		walLimit: v.Memory("sink.write-ahead.max-bytes"), values: v,
+		walLimit: v.Memory("sink.write-ahead.max-bytes"), lookupRetries: int(v.Int("lookup.max-retries")), values: v,
+	}
+	if c.cache, err = connectors.ParseLookupCache(v); err != nil {
+		return nil, err
 	}
 	if c.maxRows <= 0 {
 		c.maxRows = 1 << 30 // Flink: 0 means no limit by count
@@ -108,11 +121,11 @@ func check(t *catalog.Table, use connectors.Use) error {
 	}
 	if use == connectors.UseSource {
 		return diag.New(diag.Unsupported, t.Options.Pos("connector"), "table %q: reading from connector %q is not supported", t.Name, t.Connector()).
-			WithHint("read the table through Kafka or a file; streamsql only writes to PostgreSQL")
+			WithHint("read the table through Kafka or a file; or look rows of it up by key: JOIN %s FOR SYSTEM_TIME AS OF s.proc ON ..., where proc AS PROCTIME() is a column of the stream", t.Name)
 	}
 	for _, col := range t.PhysicalSchema().Columns {
 		if _, ok := pgTypes[col.Type.Kind]; !ok {
-			return diag.New(diag.Semantic, t.Options.Pos("connector"), "table %q: column %q of type %s cannot be written to PostgreSQL", t.Name, col.Name, col.Type.WithNull(true)).
+			return diag.New(diag.Semantic, t.Options.Pos("connector"), "table %q: column %q of type %s cannot be %s PostgreSQL", t.Name, col.Name, col.Type.WithNull(true), map[bool]string{false: "written to", true: "read from"}[use == connectors.UseLookup]).
 				WithHint("CAST it to STRING, or use JSON_STRING and a json column")
 		}
 	}
