@@ -399,7 +399,7 @@ func misplaced(e *sql.Call, name string) error {
 
 func unsupportedAggregate(e *sql.Call, name string) error {
 	return diag.New(diag.Unsupported, e.Pos, "function %s is not supported", strings.ToUpper(name)).
-		WithDetail("Flink SQL has it; streamsql aggregates by COUNT, SUM, MIN, MAX and AVG")
+		WithDetail("Flink SQL has it, streamsql does not").WithHint("SHOW FUNCTIONS lists the aggregates there are")
 }
 
 // callOptions carries the keywords of a call over to the function table.

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -13,15 +12,17 @@ import (
 // grouping collects what an aggregation over input computes. Expressions above it are bound so that group keys and
 // aggregate calls become columns of the Aggregate's output: the keys, then the aggregates.
 type grouping struct {
-	input  *scope
-	legacy *legacyWindow // the group window among the keys, nil = none
-	outer  *grouping     // arguments are bound above it: OVER windows of aggregates
-	sets   []int64       // grouping sets by their rolled-up keys (bit); nil = one set of all keys
-	keys   []expr.Expr   // over input
-	pre    []expr.Expr   // what the aggregation reads: keys, then arguments and filters; over input
-	aggs   []expr.Agg    // columns of pre
-	names  []string      // of the aggregates
-	subs   *subqueries   // whose values stand above the aggregation
+	input *scope
+	// setKeys is the number of keys that the grouping sets are made of; more may follow.
+	setKeys int
+	legacy  *legacyWindow // the group window among the keys, nil = none
+	outer   *grouping     // arguments are bound above it: OVER windows of aggregates
+	sets    []int64       // grouping sets by their rolled-up keys (bit); nil = one set of all keys
+	keys    []expr.Expr   // over input
+	pre     []expr.Expr   // what the aggregation reads: keys, then arguments and filters; over input
+	aggs    []expr.Agg    // columns of pre
+	names   []string      // of the aggregates
+	subs    *subqueries   // whose values stand above the aggregation
 }
 
 // hasAggregate reports an aggregate call (without OVER) in e.
@@ -170,83 +171,6 @@ func (g *grouping) column(x expr.Expr) int {
 	}
 	g.pre = append(g.pre, x)
 	return len(g.pre) - 1
-}
-
-// aggregate binds an aggregate call and returns its output column; equal calls share one.
-func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
-	name := strings.ToUpper(e.Name[0].Text)
-	kind, ok := expr.LookupAgg(name)
-	switch {
-	case !ok:
-		return nil, unsupportedAggregate(e, name)
-	case e.Within != nil || e.Nulls != sql.NullsUnset:
-		return nil, diag.New(diag.Semantic, e.Pos, "%s takes neither WITHIN GROUP nor IGNORE NULLS", name)
-	case e.Star && kind != expr.AggCount:
-		return nil, diag.New(diag.Semantic, e.Pos, "%s(*) does not exist", name).WithHint("only COUNT takes *")
-	case e.Star && e.Distinct:
-		return nil, diag.New(diag.Semantic, e.Pos, "COUNT(DISTINCT *) does not exist").WithHint("name a column: COUNT(DISTINCT c)")
-	case !e.Star && len(e.Args) != 1:
-		d := diag.New(diag.Semantic, e.Pos, "%s takes one argument, %d were given", name, len(e.Args))
-		if kind == expr.AggCount && len(e.Args) > 1 {
-			d.WithHint("count of one field: COUNT(DISTINCT (a, b)) is not supported; count DISTINCT a || '|' || b")
-		}
-		return nil, d
-	}
-	a := expr.Agg{Kind: kind, Arg: -1, Filter: -1, Distinct: e.Distinct}
-	text := name + "(*)"
-	saved := b.group
-	b.group = g.outer
-	defer func() { b.group = saved }()
-	if e.Star {
-		a.Kind = expr.AggCountStar
-	} else {
-		x, err := b.expr(g.input, e.Args[0])
-		if err != nil {
-			return nil, err
-		}
-		if x.Type().Kind == types.Null {
-			return nil, diag.New(diag.Semantic, e.Args[0].Position(), "%s(NULL) has no type", name).WithHint("write CAST(NULL AS INT)")
-		}
-		if !x.Type().Nullable && kind == expr.AggCount && !e.Distinct {
-			a.Kind = expr.AggCountStar // same count, and no column to read
-		} else {
-			a.Arg, a.ArgType = g.column(x), x.Type()
-		}
-		distinct := ""
-		if e.Distinct {
-			distinct = "DISTINCT "
-		}
-		text = name + "(" + distinct + x.String() + ")"
-		if a.Type, err = expr.AggType(kind, x.Type()); err != nil {
-			return nil, diag.At(err, e.Pos)
-		}
-	}
-	if a.Kind == expr.AggCountStar {
-		a.Type, _ = expr.AggType(expr.AggCountStar, types.BigIntType)
-	}
-	if e.Filter != nil {
-		f, err := b.condition(g.input, e.Filter, "FILTER")
-		if err != nil {
-			return nil, err
-		}
-		a.Filter = g.column(f)
-		text += " FILTER (WHERE " + f.String() + ")"
-	}
-	a.Text = text
-	return g.output(a), nil
-}
-
-// output is the column of aggregate a, new or shared.
-func (g *grouping) output(a expr.Agg) expr.Expr {
-	for i, o := range g.aggs {
-		if o.Same(&a) {
-			return &expr.Column{Index: g.width() + i, Name: g.names[i], T: o.Type}
-		}
-	}
-	name := fmt.Sprintf("$f%d", g.width()+len(g.aggs))
-	g.aggs = append(g.aggs, a)
-	g.names = append(g.names, name)
-	return &expr.Column{Index: g.width() + len(g.aggs) - 1, Name: name, T: a.Type}
 }
 
 // condition binds a BOOLEAN expression for the clause named where.

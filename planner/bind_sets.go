@@ -38,8 +38,9 @@ func (b *binder) groupSets(q *sql.Select, s *scope, g *grouping) error {
 		return diag.New(diag.Unsupported, q.GroupBy[0].Pos, "GROUPING SETS over %d expressions are not supported", len(g.keys)).
 			WithDetail("the id of a grouping set has room for 31").WithHint("group by fewer expressions")
 	}
+	g.setKeys = len(g.keys)
 	for _, set := range product {
-		rolled := int64(1)<<len(g.keys) - 1
+		rolled := int64(1)<<g.setKeys - 1
 		for _, k := range set {
 			rolled &^= g.bit(k)
 		}
@@ -54,7 +55,13 @@ func tooManySets(it sql.GroupItem) error {
 }
 
 // bit is key k's bit in the ids of grouping sets, which is set where the key is rolled up: the first key's is the highest.
-func (g *grouping) bit(k int) int64 { return 1 << (len(g.keys) - 1 - k) }
+// Keys behind the setKeys first ones are in every set.
+func (g *grouping) bit(k int) int64 {
+	if k >= g.setKeys {
+		return 0
+	}
+	return 1 << (g.setKeys - 1 - k)
+}
 
 // setsOf are the grouping sets of one element of GROUP BY, each a list of keys.
 func (b *binder) setsOf(q *sql.Select, s *scope, g *grouping, it sql.GroupItem) ([][]int, error) {
@@ -172,7 +179,7 @@ func (g *grouping) ids() []int64 {
 	var out []int64
 	seen := map[int64]int64{}
 	for _, s := range g.sets {
-		out = append(out, s|seen[s]<<len(g.keys))
+		out = append(out, s|seen[s]<<g.setKeys)
 		seen[s]++
 	}
 	return out
@@ -227,7 +234,7 @@ func (g *grouping) groupingID(b *binder, e *sql.Call) (expr.Expr, error) {
 // idValue is GROUPING_ID(keys) for the set with this id, or GROUP_ID() without keys.
 func (g *grouping) idValue(keys []int, id int64) int64 {
 	if keys == nil {
-		return id >> len(g.keys)
+		return id >> g.setKeys
 	}
 	v := int64(0)
 	for _, k := range keys {

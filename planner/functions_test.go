@@ -11,6 +11,7 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -45,6 +46,11 @@ func evalExample(t *testing.T, text string) (string, error) {
 	stmts, err := sql.ParseScript(text)
 	if err != nil {
 		return "", err
+	}
+	if strings.Contains(text, "APPROX_") { // in batch mode only
+		if _, err := h.conf.Set(keyRuntimeMode, "batch", diag.Pos{}); err != nil {
+			return "", err
+		}
 	}
 	res := &collector{keep: true}
 	plan, err := h.p.Plan(stmts[0].Stmt, h.conf, Options{Collect: res.connector()})

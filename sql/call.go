@@ -75,6 +75,14 @@ func (p *parser) callArgs(name Path, up string) *Call {
 		}
 		p.args(")", p.arg)
 	}
+	if up == "ARRAY_AGG" { // Flink's place for it
+		switch {
+		case p.accept("IGNORE", "NULLS"):
+			c.Nulls = IgnoreNulls
+		case p.accept("RESPECT", "NULLS"):
+			c.Nulls = RespectNulls
+		}
+	}
 	if p.cur().is("ORDER") {
 		p.refuse(p.pos(), "ORDER BY inside a call", "only LISTAGG(..) WITHIN GROUP (ORDER BY ..) can sort")
 	}

@@ -147,8 +147,9 @@ func (m *multimap) scan(f func(key, sub, val []byte) bool) error {
 	m.now = m.s.Now()
 	more := true
 	visit := func(key []byte, p page) bool {
-		for i, n := 0, p.n(); i < n && more; i++ {
-			if sub, val, stamp := p.entry(i); m.live(p, stamp) {
+		v := p.view()
+		for i := 0; i < v.count && more; i++ {
+			if sub, val, stamp := v.entry(i); m.live(p, stamp) {
 				more = f(key, sub, val)
 			}
 		}
@@ -293,8 +294,9 @@ func (b bucket) up(level int, p page, from []byte, f func(sub, val []byte) bool)
 	if len(from) > 0 {
 		i, _ = p.find(from)
 	}
+	v := p.view()
 	for ; i < n; i++ {
-		if sub, val, stamp := p.entry(i); b.m.live(p, stamp) && !f(sub, val) {
+		if sub, val, stamp := v.entry(i); (b.m.ttl == 0 || b.m.live(p, stamp)) && !f(sub, val) {
 			return false, nil
 		}
 	}
@@ -330,8 +332,9 @@ func (b bucket) down(level int, p page, from []byte, f func(sub, val []byte) boo
 		i, _ = p.find(from)
 		i--
 	}
+	v := p.view()
 	for ; i >= 0; i-- {
-		if sub, val, stamp := p.entry(i); b.m.live(p, stamp) && !f(sub, val) {
+		if sub, val, stamp := v.entry(i); (b.m.ttl == 0 || b.m.live(p, stamp)) && !f(sub, val) {
 			return false, nil
 		}
 	}

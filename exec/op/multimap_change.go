@@ -60,7 +60,8 @@ func (b bucket) replace(leaf *treeStep, val []byte) {
 	_, old, _ := p.entry(leaf.at)
 	copy(old, val)
 	if m.ttl > 0 {
-		end := p.offset(leaf.at+1) - len(val)
+		v := p.view()
+		end := v.offset(leaf.at+1) - len(val)
 		appendStamp(p[:end-stampSize], m.now)
 	}
 }
@@ -92,8 +93,9 @@ func (m *multimap) copyLive(w *pageWriter, p page, from, to int) {
 		w.addRange(p, from, to)
 		return
 	}
+	v := p.view()
 	for i := from; i < to; i++ {
-		sub, val, stamp := p.entry(i)
+		sub, val, stamp := v.entry(i)
 		if !m.live(p, stamp) {
 			continue
 		}
@@ -274,6 +276,30 @@ func (b bucket) remove(sub []byte) (existed bool, err error) {
 	m.copyLive(&m.w, leaf.page, 0, leaf.at)
 	m.copyLive(&m.w, leaf.page, leaf.at+1, leaf.page.n())
 	return existed, b.shrunk(len(m.path) - 1)
+}
+
+// removeBelow removes all entries below sub-key to, whole leaves at a time.
+func (b bucket) removeBelow(to []byte) error {
+	m := b.m
+	for len(b.row()) > 0 {
+		if _, err := b.locate(nil); err != nil {
+			return err
+		}
+		depth := len(m.path) - 1
+		leaf := m.path[depth].page
+		i, _ := leaf.find(to)
+		n := leaf.n()
+		if i == 0 {
+			return nil
+		}
+		m.head.count -= uint32(i)
+		m.w.reset(m.ttl > 0)
+		m.copyLive(&m.w, leaf, i, n)
+		if err := b.shrunk(depth); err != nil || i < n {
+			return err
+		}
+	}
+	return nil
 }
 
 // cut removes the entry on the path from the page at depth.

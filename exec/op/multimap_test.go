@@ -243,6 +243,20 @@ func (f *multimapFuzz) change(b bucket, k string) {
 			f.t.Fatalf("get %q of %s: %v %d bytes, want %v %d", sub, k, ok, len(val), want, len(e.val))
 		}
 	case 9:
+		if f.r.IntN(30) == 0 {
+			to := f.sub()
+			if f.r.IntN(4) > 0 { // most of the time a little
+				if sub, _, ok, err := b.first(); ok && err == nil {
+					to = append(bytes.Clone(sub), 'z')
+				}
+			}
+			f.check(b.removeBelow(to))
+			for s := range es {
+				if s < string(to) {
+					delete(es, s)
+				}
+			}
+		}
 		if f.r.IntN(60) == 0 {
 			f.check(b.clear())
 			clear(es)

@@ -27,54 +27,73 @@ func (p page) n() int {
 
 func (p page) stamped() bool { return len(p) > 0 && p[len(p)-1]&(pageStamped>>8) != 0 }
 
-// offsetSize is the size of an offset in a page of n bytes.
-func offsetSize(n int) int {
-	if n < 1<<16 {
-		return 2
-	}
-	return 4
+// pageView is a page with what is needed to find its entries.
+type pageView struct {
+	page
+	count, end int // number of entries, where they end and the offsets begin
+	wide       bool
+	stamps     bool
 }
 
-// dataEnd is where the entries end and the offsets begin.
-func (p page) dataEnd() int {
-	if len(p) == 0 {
-		return 0
+func (p page) view() pageView {
+	v := pageView{page: p, count: p.n(), wide: len(p) >= 1<<16, stamps: p.stamped()}
+	if v.count > 0 {
+		v.end = len(p) - 2 - 2*v.count
+		if v.wide {
+			v.end -= 2 * v.count
+		}
 	}
-	return len(p) - 2 - p.n()*offsetSize(len(p))
+	return v
 }
 
-// offset is where entry i begins; for i = n where the last one ends.
-func (p page) offset(i int) int {
-	end := p.dataEnd()
+// offset is where entry i begins; for i = count where the last one ends.
+func (v *pageView) offset(i int) int {
 	switch {
-	case i == p.n():
-		return end
-	case len(p) < 1<<16:
-		return int(binary.LittleEndian.Uint16(p[end+2*i:]))
+	case i == v.count:
+		return v.end
+	case v.wide:
+		return int(binary.LittleEndian.Uint32(v.page[v.end+4*i:]))
 	}
-	return int(binary.LittleEndian.Uint32(p[end+4*i:]))
+	return int(binary.LittleEndian.Uint16(v.page[v.end+2*i:]))
+}
+
+func (v *pageView) sub(i int) []byte {
+	at := v.offset(i)
+	if n := int(v.page[at]); n < 0x80 {
+		return v.page[at+1 : at+1+n]
+	}
+	n, w := binary.Uvarint(v.page[at:])
+	return v.page[at+w : at+w+int(n)]
+}
+
+// entry is sub-key, value and stamp (0 without) of entry i.
+func (v *pageView) entry(i int) (sub, val []byte, stamp int64) {
+	at, end := v.offset(i), v.offset(i+1)
+	n, w := int(v.page[at]), 1
+	if n >= 0x80 {
+		var x uint64
+		x, w = binary.Uvarint(v.page[at:])
+		n = int(x)
+	}
+	at += w
+	sub = v.page[at : at+n]
+	at += n
+	if v.stamps {
+		stamp = getStamp(v.page[at:])
+		at += stampSize
+	}
+	return sub, v.page[at:end], stamp
 }
 
 func (p page) sub(i int) []byte {
-	at := p.offset(i)
-	if n := int(p[at]); n < 0x80 {
-		return p[at+1 : at+1+n]
-	}
-	n, w := binary.Uvarint(p[at:])
-	return p[at+w : at+w+int(n)]
+	v := p.view()
+	return v.sub(i)
 }
 
 // entry is sub-key, value and stamp (0 without) of entry i.
 func (p page) entry(i int) (sub, val []byte, stamp int64) {
-	at, end := p.offset(i), p.offset(i+1)
-	n, w := binary.Uvarint(p[at:])
-	sub = p[at+w : at+w+int(n)]
-	at += w + int(n)
-	if p.stamped() {
-		stamp = getStamp(p[at:])
-		at += stampSize
-	}
-	return sub, p[at:end], stamp
+	v := p.view()
+	return v.entry(i)
 }
 
 func getStamp(b []byte) int64 {
@@ -88,9 +107,10 @@ func appendStamp(dst []byte, ms int64) []byte {
 
 // find is the first entry whose sub-key is not less than sub, and whether it is sub.
 func (p page) find(sub []byte) (int, bool) {
-	lo, hi := 0, p.n()
+	v := p.view()
+	lo, hi := 0, v.count
 	if hi > 0 { // ascending input goes to the end
-		if c := bytes.Compare(p.sub(hi-1), sub); c < 0 {
+		if c := bytes.Compare(v.sub(hi-1), sub); c < 0 {
 			return hi, false
 		} else if c == 0 {
 			return hi - 1, true
@@ -99,7 +119,7 @@ func (p page) find(sub []byte) (int, bool) {
 	}
 	for lo < hi {
 		mid := (lo + hi) / 2
-		switch c := bytes.Compare(p.sub(mid), sub); {
+		switch c := bytes.Compare(v.sub(mid), sub); {
 		case c == 0:
 			return mid, true
 		case c < 0:
@@ -146,10 +166,11 @@ func (w *pageWriter) addRange(p page, from, to int) {
 	if from >= to {
 		return
 	}
-	start, end, dataEnd := p.offset(from), p.offset(to), p.dataEnd()
+	v := p.view()
+	start, end, dataEnd := v.offset(from), v.offset(to), v.end
 	shift := uint32(len(w.buf) - start) // wraps as it should
 	w.buf = append(w.buf, p[start:end]...)
-	if len(p) < 1<<16 {
+	if !v.wide {
 		for o := p[dataEnd+2*from : dataEnd+2*to]; len(o) > 0; o = o[2:] {
 			w.offs = append(w.offs, uint32(binary.LittleEndian.Uint16(o))+shift)
 		}

@@ -42,8 +42,8 @@ type timeSort struct {
 	seq   uint64
 	key   []byte
 	row   []byte
-	gone  []byte // sub-keys of rows that have left
-	ends  []int
+	gone  []byte // sub-key of the last row that has left
+	left  int    // how many have
 	out   *batch.Builder
 }
 
@@ -109,19 +109,19 @@ func (t *timeSort) fire(now int64, out exec.Emitter) error {
 			return err
 		}
 		more = false
-		t.gone, t.ends = t.gone[:0], t.ends[:0]
+		t.left = 0
 		var failed error
 		err := t.rows.at(0).ascend(nil, func(sub, row []byte) bool {
 			at := fromOrderedTime(sub)
 			if at > now {
 				return false
 			}
-			if more = len(t.ends) == batch.Size; more {
+			if more = t.left == batch.Size; more {
 				return false
 			}
 			t.last = at
-			t.gone = append(t.gone, sub...)
-			t.ends = append(t.ends, len(t.gone))
+			t.gone = append(t.gone[:0], sub...)
+			t.left++
 			failed = emitRow(t.out, row, types.Insert)
 			return failed == nil
 		})
@@ -141,13 +141,12 @@ func (t *timeSort) fire(now int64, out exec.Emitter) error {
 	return nil
 }
 
+// forget removes the rows that have left.
 func (t *timeSort) forget() error {
-	start := 0
-	for _, end := range t.ends {
-		if _, err := t.rows.at(0).remove(t.gone[start:end]); err != nil {
+	if t.left > 0 {
+		if err := t.rows.at(0).removeBelow(append(t.gone, 0)); err != nil {
 			return err
 		}
-		start = end
 	}
 	return t.rows.done()
 }

@@ -25,6 +25,7 @@ type valueList struct {
 	m       *multimap
 	kind    expr.AggKind
 	indexed bool
+	nulls   bool   // members of an object may be NULL
 	val     []byte // of the row at hand
 	sub     []byte
 	buf     []byte
@@ -38,7 +39,7 @@ func openValueList(s exec.Subtask, name string, a *accumulator, retract bool, tt
 		format = "values/1/retract:" + a.ArgType.String()
 	}
 	m, err := openMultimap(s, name, format, ttl)
-	return &valueList{m: m, kind: a.Kind, indexed: retract}, err
+	return &valueList{m: m, kind: a.Kind, indexed: retract, nulls: a.KeepNulls}, err
 }
 
 // change adds (sign 1) or retracts (sign -1) the value in physical row r of v. seq is the number of the next value, of
@@ -115,6 +116,9 @@ func (l *valueList) member(b bucket, v *batch.Vec, i int, sign int64) error {
 	if name.IsNull {
 		return diag.New(diag.Data, diag.Pos{}, "the key of a JSON object is NULL").
 			WithHint("leave such rows out: JSON_OBJECTAGG(...) FILTER (WHERE key IS NOT NULL)")
+	}
+	if value.IsNull && !l.nulls {
+		return nil
 	}
 	l.sub = append(l.sub[:0], name.Str...)
 	if sign < 0 {

@@ -75,10 +75,8 @@ func (a *Agg) Same(b *Agg) bool {
 // aggNames are the functions by their names in SQL. SINGLE_VALUE has none: only the planner uses it.
 var aggNames = map[string]AggKind{
 	"COUNT": AggCount, "SUM": AggSum, "MIN": AggMin, "MAX": AggMax, "AVG": AggAvg,
-}
-
-var newAggNames = map[string]AggKind{
-	"FIRST_VALUE": AggFirst, "LAST_VALUE": AggLast, "LISTAGG": AggList, "COLLECT": AggCollect, "ARRAY_AGG": AggArray,
+	"APPROX_COUNT_DISTINCT": AggCount, // exact, and in batch mode only
+	"FIRST_VALUE":           AggFirst, "LAST_VALUE": AggLast, "LISTAGG": AggList, "COLLECT": AggCollect, "ARRAY_AGG": AggArray,
 	"STDDEV_POP": AggStddevPop, "STDDEV_SAMP": AggStddevSamp, "STDDEV": AggStddevSamp,
 	"VAR_POP": AggVarPop, "VAR_SAMP": AggVarSamp, "VARIANCE": AggVarSamp,
 	"JSON_OBJECTAGG": AggJSONObject, "JSON_ARRAYAGG": AggJSONArray,
@@ -97,9 +95,8 @@ func LookupAgg(name string) (AggKind, bool) {
 }
 
 // flinkAggs are the aggregate and window functions of Flink that streamsql refuses by name.
-var flinkAggs = strings.Fields(`RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_DIST PERCENT_RANK PERCENTILE APPROX_COUNT_DISTINCT
-STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE COLLECT FIRST_VALUE LAST_VALUE LISTAGG
-ARRAY_AGG JSON_OBJECTAGG JSON_ARRAYAGG SINGLE_VALUE BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG`)
+var flinkAggs = strings.Fields(`RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_DIST PERCENT_RANK PERCENTILE
+SINGLE_VALUE BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG`)
 
 // IsGrouping reports the functions that tell the grouping sets of a row apart. They are no aggregates, but stand where
 // aggregates stand.

@@ -13,7 +13,7 @@ func listed(a Entry) bool {
 
 // aggregateEntries are all aggregate and window functions of Flink SQL. Those LookupAgg does not know are refused by name.
 var aggregateEntries = []Entry{
-	agg("aggregate", "APPROX_COUNT_DISTINCT", "APPROX_COUNT_DISTINCT(value)", "About how many different values there are."),
+	agg("aggregate", "APPROX_COUNT_DISTINCT", "APPROX_COUNT_DISTINCT(value)", "How many different values there are: exactly here, about in Flink. In batch mode only; else write COUNT(DISTINCT value)."),
 	agg("aggregate", "ARRAY_AGG", "ARRAY_AGG([DISTINCT] value [{RESPECT | IGNORE} NULLS])", "The values as an array in order of arrival, NULLs included; NULL of no rows."),
 	agg("aggregate", "AVG", "AVG([DISTINCT] number)", "The mean, in the type of the argument: of integers it is cut toward zero. Of DECIMAL(p, s) it is DECIMAL(38, max(6, s))."),
 	agg("aggregate", "BITMAP_AND_AGG", "BITMAP_AND_AGG(bitmap)", "The numbers that all bitmaps have."),
