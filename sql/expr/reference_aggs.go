@@ -8,7 +8,8 @@ func agg(group, name, usage, doc string) Entry {
 // listed tells whether the engine can compute a.
 func listed(a Entry) bool {
 	_, ok := LookupAgg(a.Name)
-	return ok || IsGrouping(a.Name)
+	_, over := LookupOver(a.Name)
+	return ok || over || IsGrouping(a.Name)
 }
 
 // aggregateEntries are all aggregate and window functions of Flink SQL. Those LookupAgg does not know are refused by name.

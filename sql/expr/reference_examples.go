@@ -254,4 +254,16 @@ var examples = map[string]string{
 	"VAR_POP":               "SELECT VAR_POP(x) FROM (VALUES (1E0), (3E0)) AS t(x) → 1.0",
 	"VAR_SAMP":              "SELECT VAR_SAMP(x) FROM (VALUES (1E0), (3E0)) AS t(x) → 2.0",
 	"PERCENTILE":            "SELECT PERCENTILE(x, 0.25) FROM (VALUES (10), (20), (30), (40)) AS t(x) → 17.5",
+	// window functions: the value of the last row
+	"CUME_DIST":    "SELECT CUME_DIST() OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 1.0",
+	"DENSE_RANK":   "SELECT DENSE_RANK() OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 3",
+	"LAG":          "SELECT LAG(x, 2) OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 10",
+	"LEAD":         "SELECT LEAD(x, 1, 0) OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 0",
+	"NTILE":        "SELECT NTILE(2) OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 2",
+	"PERCENT_RANK": "SELECT PERCENT_RANK() OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 1.0",
+	"RANK":         "SELECT RANK() OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 3",
+	"ROW_NUMBER":   "SELECT ROW_NUMBER() OVER (ORDER BY x) FROM (VALUES (10), (20), (30)) AS t(x) → 3",
+	// queries in conditions
+	"EXISTS (query)": "SELECT x FROM (VALUES (1), (2)) AS t(x) WHERE EXISTS (SELECT 1 FROM (VALUES (2)) AS u(y) WHERE y = x) → 2",
+	"a IN (query)":   "SELECT x FROM (VALUES (1), (2)) AS t(x) WHERE x IN (SELECT y FROM (VALUES (2)) AS u(y)) → 2",
 }

@@ -26,6 +26,9 @@ var operators = []Entry{
 	op("comparison", "IN", "a IN (b, c, …)", "Whether a equals a value of the list; UNKNOWN when it equals none and one is NULL."),
 	op("comparison", "NOT IN", "a NOT IN (b, c, …)", "The opposite of IN."),
 
+	op("comparison", "IN", "a IN (query)", "Whether a equals a value of the query's only column; also NOT IN."),
+	op("comparison", "EXISTS", "EXISTS (query)", "Whether the query has a row; also NOT EXISTS. It may use the columns of the query around it."),
+
 	op("logical", "OR", "a OR b", "TRUE if one is TRUE, FALSE if both are FALSE, else UNKNOWN."),
 	op("logical", "AND", "a AND b", "FALSE if one is FALSE, TRUE if both are TRUE, else UNKNOWN."),
 	op("logical", "NOT", "NOT a", "The opposite; UNKNOWN stays UNKNOWN."),
