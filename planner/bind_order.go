@@ -125,7 +125,7 @@ func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, 
 			return nil, diag.New(diag.Semantic, t.Offset.Pos, "OFFSET %s is too large", t.Offset.Text)
 		}
 	}
-	if bounded(n) && (b.conf.Batch() || !s.byTime() || updating(n)) {
+	if bounded(n) && (b.conf.Batch() || !s.byTime() && !s.ofChanges() || s.byTime() && updating(n)) {
 		return s, nil
 	}
 	return s.endless(t, pos)
@@ -135,6 +135,9 @@ func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, 
 func (n *Sort) byTime() bool {
 	return n.Limit < 0 && n.Offset == 0 && len(n.Keys) > 0 && !n.Keys[0].Desc && n.In.Fields()[n.Keys[0].Col].Time == Rowtime
 }
+
+// ofChanges reports LIMIT without an order over rows that change: which rows are left depends on how they changed.
+func (n *Sort) ofChanges() bool { return n.Limit > 0 && len(n.Keys) == 0 && updating(n.In) }
 
 // endless is n over an input that never ends: the first rows of an order are a Top-N, rows in the order of time wait for
 // their turn, and anything else is refused.
