@@ -9,10 +9,10 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test race fuzz crash big bench microbench rewrite docs clean
+.PHONY: help build lint check test test-flink test-nexmark race fuzz crash big bench microbench rewrite docs clean
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-10s %s\n' "$$t" "$$d"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
 
 build: ## build bin/streamsql
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/streamsql ./cmd/streamsql
@@ -27,6 +27,14 @@ check: lint ## lint and the tests that need nothing but Go; under a minute once 
 
 test: ## every test, with a real Kafka and a real PostgreSQL (started by the tests)
 	$(GO) test $(TESTFLAGS) $(PKG)
+
+test-flink: ## ask Apache Flink again for the answers of tests/flink and show what changed: make test-flink [T=join]
+	cd tests/flink && ./record $(if $(filter 60s,$(T)),,$(T))
+	git diff --stat -- tests/flink/testdata
+
+test-nexmark: ## the Nexmark queries over 1,000,000 events on Flink and here (FLINK_HEAP=3g or more)
+	cd tests/flink && ASK_SUFFIX=.1000000 ./record nexmark 1000000
+	STREAMSQL_NEXMARK_EVENTS=1000000 $(GO) test ./tests/flink -run TestNexmark -count=1 -v -timeout 0
 
 race: ## the tests of check under the race detector (needs a C compiler)
 	$(GO) test -race -short -timeout 30m $(PKG)

@@ -61,7 +61,7 @@ type evaluating struct {
 }
 
 func (e *evaluating) open() {
-	eng, err := session(memory.NewBus(), nil)
+	eng, err := session(memory.NewBus(), nil, single)
 	if err != nil {
 		e.t.Fatal(err)
 	}

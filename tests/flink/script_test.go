@@ -2,7 +2,9 @@ package flink
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -20,7 +22,7 @@ import (
 const stuck = 30 * time.Second
 
 var (
-	headerLine = regexp.MustCompile(`(?m)^-- (mode|compare|timeout|differs): *(.*)$`)
+	headerLine = regexp.MustCompile(`(?m)^-- (mode|compare|timeout|differs|digest): *(.*)$`)
 	insertInto = regexp.MustCompile("(?i)INSERT\\s+INTO\\s+`?(\\w+)`?")
 )
 
@@ -34,7 +36,7 @@ func header(text string) map[string]string {
 }
 
 // session is an engine with the settings that every script starts from on both sides.
-func session(bus *memory.Bus, settings map[string]string) (*streamsql.Engine, error) {
+func session(bus *memory.Bus, settings map[string]string, wrap func(connectors.Connector) connectors.Connector) (*streamsql.Engine, error) {
 	o := &streamsql.Options{
 		Connectors: []connectors.Connector{*bus.Connector()},
 		Settings: map[string]string{"parallelism.default": "1", "table.local-time-zone": "UTC", "pipeline.auto-watermark-interval": "0 ms",
@@ -44,14 +46,19 @@ func session(bus *memory.Bus, settings map[string]string) (*streamsql.Engine, er
 		o.Settings[k] = v
 	}
 	for _, c := range streamsql.DefaultConnectors(io.Discard) {
-		o.Connectors = append(o.Connectors, single(c))
+		o.Connectors = append(o.Connectors, wrap(c))
 	}
 	return streamsql.Open("", o)
 }
 
 // answer is what this engine says to a script, in the format of a golden file without its first line. err is its last error.
 func answer(text string) (out string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), stuck)
+	return answerWithin(stuck, text, single)
+}
+
+// answerWithin is answer with a time limit and what is made of each connector.
+func answerWithin(limit time.Duration, text string, wrap func(connectors.Connector) connectors.Connector) (out string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	head := header(text)
 	settings := map[string]string{}
@@ -59,12 +66,12 @@ func answer(text string) (out string, err error) {
 		settings["execution.runtime-mode"] = "batch"
 	}
 	bus := memory.NewBus()
-	eng, err := session(bus, settings)
+	eng, err := session(bus, settings, wrap)
 	if err != nil {
 		return "", err
 	}
 	defer eng.Close()
-	a := &answering{ctx: ctx, eng: eng, bus: bus, changelog: head["compare"] != "", sinks: map[string]*table{}}
+	a := &answering{ctx: ctx, eng: eng, bus: bus, changelog: head["compare"] != "", digest: head["digest"] != "", sinks: map[string]*table{}}
 	err = a.script(text)
 	if err != nil {
 		a.out.WriteString("error: " + err.Error() + "\n")
@@ -77,6 +84,7 @@ type answering struct {
 	eng       *streamsql.Engine
 	bus       *memory.Bus
 	changelog bool
+	digest    bool
 	out       strings.Builder
 	sinks     map[string]*table
 }
@@ -160,6 +168,7 @@ func (a *answering) insert(res *streamsql.Result) error {
 	}
 	for _, name := range sorted(a.sinks) {
 		a.out.WriteString("table " + name + ":\n")
+		a.sinks[name].digest = a.digest
 		a.sinks[name].print(&a.out, a.changelog)
 		a.sinks[name].lines = nil
 	}
@@ -234,6 +243,7 @@ func (a *answering) describe(name string, t *table) error {
 type table struct {
 	types  []types.Type
 	upsert bool
+	digest bool // print the size, a hash and the first rows
 	key    []int
 	seen   int
 	lines  []string
@@ -282,6 +292,14 @@ func (t *table) print(out *strings.Builder, changelog bool) {
 			}
 		}
 		slices.Sort(lines)
+	}
+	if t.digest {
+		h := sha256.New()
+		for _, l := range lines {
+			io.WriteString(h, l+"\n")
+		}
+		fmt.Fprintf(out, "rows: %d\nsha256: %x\n", len(lines), h.Sum(nil))
+		lines = lines[:min(5, len(lines))]
 	}
 	for _, l := range lines {
 		out.WriteString(l + "\n")
