@@ -26,8 +26,10 @@ func (a *accumulator) mergeable() bool {
 		return false
 	}
 	switch a.acc {
-	case accCount, accSumInt, accSumFloat, accSumDec, accExtreme, accExtreme2:
+	case accCount, accSumInt, accSumFloat, accSumDec:
 		return true
+	case accExtreme, accExtreme2:
+		return a.Kind == expr.AggMin || a.Kind == expr.AggMax // the others depend on the order of the rows
 	}
 	return false
 }

@@ -55,16 +55,19 @@ func (a *sessionResult) open(s exec.Subtask) error {
 	return a.core.open(s, coreSpec{aggs: a.spec.Aggs, retract: a.spec.InputMode != types.AppendOnly, state: "windows"})
 }
 
-// result appends the output row of a session; none when retractions have emptied it.
-func (a *sessionResult) result(f firedSession, row []byte, out exec.Emitter) error {
+// result appends the output row of a session, whose group in the core has this key, hash and row; none when retractions
+// have emptied it.
+func (a *sessionResult) result(f firedSession, key []byte, hash uint64, row []byte, out exec.Emitter) error {
 	if word(row, rowCount) <= 0 {
 		return nil
+	}
+	if err := a.core.resultsFor(key, hash, row, a.res); err != nil {
+		return err
 	}
 	nk := len(a.spec.Keys)
 	if _, err := exec.DecodeKey(f.group, a.out.Cols[:nk]); err != nil {
 		return fmt.Errorf("window state: %w", err)
 	}
-	a.core.results(row, a.res)
 	for i := range a.res {
 		a.out.Cols[nk+i].AppendDatum(a.res[i])
 	}
@@ -162,7 +165,7 @@ func (p *sessionAccs) fire(list []firedSession, out exec.Emitter) error {
 		if r == checkpoint.NoRow {
 			continue // every row was a retraction of nothing
 		}
-		if err := p.result(list[i], p.core.groups.Value(r), out); err != nil {
+		if err := p.result(list[i], p.keys.Key(i), p.keys.Hashes[i], p.core.groups.Value(r), out); err != nil {
 			return err
 		}
 		if err := p.core.remove(r, p.keys.Key(i), p.keys.Hashes[i]); err != nil {
@@ -200,7 +203,7 @@ func (a *sessionResult) session(f firedSession, rows *sessionReader, out exec.Em
 	if err := a.core.groups.Probe(&keys, refs); err != nil || refs[0] == checkpoint.NoRow {
 		return err
 	}
-	if err := a.result(f, a.core.groups.Value(refs[0]), out); err != nil {
+	if err := a.result(f, keys.Key(0), keys.Hashes[0], a.core.groups.Value(refs[0]), out); err != nil {
 		return err
 	}
 	if err := a.core.remove(refs[0], keys.Key(0), keys.Hashes[0]); err != nil {

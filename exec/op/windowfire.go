@@ -155,7 +155,7 @@ func (w *windowAggregate) emitCell(cell, end int64, drop bool, out exec.Emitter)
 			return err
 		}
 		for i, r := range w.refs {
-			if err := w.result(start, end, keys.Key(i)[8:], w.core.groups.Value(r), out); err != nil {
+			if err := w.emit(start, end, keys.Key(i), keys.Hashes[i], w.core.groups.Value(r), out); err != nil {
 				return err
 			}
 			if !drop {
@@ -262,7 +262,12 @@ func (w *windowAggregate) mergeSlice(cell int64, group int) error {
 func (w *windowAggregate) emitMerged(end int64, out exec.Emitter) error {
 	start := w.clock.start(end)
 	for _, i := range w.merged.sorted() {
-		if err := w.result(start, end, w.merged.key(i), w.merged.at(i), out); err != nil {
+		row := w.merged.at(i)
+		if word(row, rowCount) <= 0 {
+			continue
+		}
+		w.core.results(row, w.res)
+		if err := w.result(start, end, w.merged.key(i), out); err != nil {
 			return err
 		}
 	}
@@ -323,16 +328,23 @@ func (w *windowAggregate) move(from, to int64) error {
 	return w.index.drop(from)
 }
 
-// result appends the output row of a group; groups emptied by retractions have none.
-func (w *windowAggregate) result(start, end int64, group, row []byte, out exec.Emitter) error {
+// emit appends the output row of the group with this key, hash and row; groups emptied by retractions have none.
+func (w *windowAggregate) emit(start, end int64, key []byte, hash uint64, row []byte, out exec.Emitter) error {
 	if word(row, rowCount) <= 0 {
 		return nil
 	}
+	if err := w.core.resultsFor(key, hash, row, w.res); err != nil {
+		return err
+	}
+	return w.result(start, end, key[8:], out)
+}
+
+// result appends an output row with the aggregates in w.res.
+func (w *windowAggregate) result(start, end int64, group []byte, out exec.Emitter) error {
 	nk := len(w.spec.Keys)
 	if _, err := exec.DecodeKey(group, w.keyCols); err != nil {
 		return fmt.Errorf("window state: %w", err)
 	}
-	w.core.results(row, w.res)
 	for i := range w.res {
 		w.out.Cols[nk+i].AppendDatum(w.res[i])
 	}
