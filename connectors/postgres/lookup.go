@@ -100,6 +100,20 @@ func (l *tableLookup) Close() error {
 	return nil
 }
 
+// readable are the PostgreSQL types whose values a column of type t can have. A value out of t's range fails when it is
+// read.
+func readable(t types.Type) []string {
+	switch t.Kind {
+	case types.TinyInt, types.SmallInt, types.Int, types.BigInt:
+		return []string{"int2", "int4", "int8", "numeric"}
+	case types.Float, types.Double:
+		return []string{"float4", "float8", "numeric", "int2", "int4", "int8"}
+	case types.Decimal:
+		return []string{"numeric", "int2", "int4", "int8"}
+	}
+	return pgTypes[t.Kind]
+}
+
 // arrayType is the element type that keys travel as. Comparisons with a column of a related type use its index.
 func arrayType(t types.Type, c pgColumn) string {
 	switch t.Kind {
@@ -140,9 +154,9 @@ func lookupQuery(t *target, spec connectors.LookupSpec) (string, error) {
 			return "", e.WithHint("remove the column from the table, or ALTER TABLE %s ADD COLUMN %s %s", t.tableRef(), ident(c.Name), natural(c.Type))
 		}
 		at[i] = t.columns[p]
-		if !slices.Contains(pgTypes[c.Type.Kind], at[i].typ) && !(at[i].category == "e" && c.Type.IsString()) {
+		if !slices.Contains(readable(c.Type), at[i].typ) && !(at[i].category == "e" && c.Type.IsString()) {
 			return "", diag.New(diag.Config, diag.Pos{}, "table %q: column %q is %s, but the PostgreSQL column is %s", spec.Table.Name, c.Name, c.Type.WithNull(true), at[i].display).
-				WithDetail("%s is read from %s", c.Type.WithNull(true), strings.Join(pgTypes[c.Type.Kind], ", ")).WithHint("declare the column with a type that fits")
+				WithDetail("%s is read from %s", c.Type.WithNull(true), strings.Join(readable(c.Type), ", ")).WithHint("declare the column with a type that fits")
 		}
 		cols = append(cols, "t."+ident(c.Name))
 	}
