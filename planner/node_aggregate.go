@@ -7,6 +7,7 @@ import (
 
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 )
 
@@ -78,7 +79,23 @@ func (n *Aggregate) settle(p *phys, _ demand, _ *Trait, apply bool) bool {
 
 func (n *Aggregate) upsertKeys(*phys) [][]int { return [][]int{upTo(0, len(n.Keys))} }
 
+// miniBatch are the settings of mini-batches, zero when they are off.
+func (b *builder) miniBatch() (m op.MiniBatch, err error) {
+	if !b.conf.Bool(keyMiniBatch) || b.conf.Batch() {
+		return m, nil
+	}
+	m.Size, m.Latency = b.conf.Int(keyMiniSize), b.conf.Duration(keyMiniLatency).Milliseconds()
+	if m.Size <= 0 || m.Latency <= 0 {
+		return m, diag.New(diag.Config, diag.Pos{}, "mini-batches need '%s' and '%s'", keyMiniSize, keyMiniLatency).
+			WithDetail("'%s' is true", keyMiniBatch).WithHint("SET '%s' = '5000' and SET '%s' = '1 s'", keyMiniSize, keyMiniLatency)
+	}
+	return m, nil
+}
+
 func (n *Aggregate) distribute(b *builder, p *phys) error {
+	if _, err := b.miniBatch(); err != nil {
+		return err
+	}
 	if err := retractable(n.Aggs, p.in[0]); err != nil {
 		return err
 	}
@@ -152,6 +169,7 @@ func remapAggs(aggs []expr.Agg, keep, m []int) []expr.Agg {
 }
 
 func (n *Aggregate) lower(l *lowering, x *exec.Node, p *phys) {
+	mini, _ := l.b.miniBatch() // distribute has checked it
 	x.Operator = op.NewGroupAggregate(op.GroupAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, InputMode: p.mode(0),
-		EmitUpdateBefore: p.before(), TTL: hinted(n.TTL, l.ttl()), Output: x.Output})
+		EmitUpdateBefore: p.before(), TTL: hinted(n.TTL, l.ttl()), Output: x.Output, Mini: mini})
 }

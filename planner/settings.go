@@ -36,6 +36,9 @@ const (
 	keyRowtimeInserter  = "table.exec.sink.rowtime-inserter"
 	keyZone             = "table.local-time-zone"
 	keyHints            = "table.dynamic-table-options.enabled"
+	keyMiniBatch        = "table.exec.mini-batch.enabled"
+	keyMiniSize         = "table.exec.mini-batch.size"
+	keyMiniLatency      = "table.exec.mini-batch.allow-latency"
 )
 
 type settingType uint8
@@ -106,6 +109,9 @@ var settings = map[string]setting{
 	keyMaterialize:     {def: "AUTO", values: []string{"AUTO", "NONE", "FORCE"}, doc: "materialise an updating query before a sink with another key"},
 	keyRowtimeInserter: {def: "ENABLED", values: []string{"ENABLED", "DISABLED"}, doc: "the rowtime column becomes the record's timestamp"},
 	keyZone:            {typ: zoneSetting, def: "default", doc: "session time zone; default = the machine's"},
+	keyMiniBatch:       {typ: boolSetting, def: "false", doc: "results of GROUP BY wait for more rows: fewer updates, more latency"},
+	keyMiniSize:        {typ: intSetting, def: "-1", min: -1, doc: "rows after which the results of a mini-batch leave; needed with mini-batches"},
+	keyMiniLatency:     {typ: durationSetting, def: "0", doc: "time after which they leave at the latest; needed with mini-batches"},
 	keyHints:           {typ: boolSetting, def: "true", doc: "whether OPTIONS hints are allowed"},
 	"table.exec.sink.require-on-conflict": {typ: boolSetting, def: "false", doc: "never required here (Flink 2.4's default is true)",
 		refused: map[string]string{"true": "streamsql materialises where keys differ and has no ON CONFLICT clause"}},
@@ -144,7 +150,7 @@ var irrelevantPrefixes = []string{
 	"execution.checkpointing.interval-during-backlog", "execution.checkpointing.storage", "execution.state-recovery.",
 	"state.backend", "state.storage", "pipeline.max-parallelism", "pipeline.object-reuse", "pipeline.operator-chaining",
 	"pipeline.generic-types", "pipeline.jars", "pipeline.classpaths", "pipeline.global-job-parameters", "pipeline.watermark-alignment",
-	"table.exec.async", "table.exec.interval-join.", "table.exec.mini-batch.", "table.exec.rank.", "table.exec.deduplicate.", "table.exec.window-agg.", "table.exec.uid.",
+	"table.exec.async", "table.exec.interval-join.", "table.exec.rank.", "table.exec.deduplicate.", "table.exec.window-agg.", "table.exec.uid.",
 	"table.exec.spill-", "table.exec.sort.", "table.exec.simplify-operator-name-enabled", "table.exec.sink.keyed-shuffle",
 	"table.exec.sink.nested-constraint-enforcer", "table.optimizer.", "table.plan.", "table.rtas-ctas.", "table.builtin-",
 	"table.resources.", "sql-client.display.", "sql-client.", "sql-gateway.", "python.", "security.", "fs.", "s3.",
