@@ -70,25 +70,11 @@ func newArith(op string, l, r Expr) (Expr, error) {
 	if !lt.IsNumeric() || !rt.IsNumeric() {
 		return newTemporal(op, l, r)
 	}
-	if op == "/" || op == "%" {
-		if err := checkDivisor(r); err != nil {
-			return nil, err
-		}
-	}
 	t := arithType(op, lt, rt).WithNull(lt.Nullable || rt.Nullable)
 	if t.Kind == types.Double || t.Kind == types.Float {
 		l, r = convert(l, t), convert(r, t)
 	}
 	return &Binary{Op: op, L: l, R: r, T: t}, nil
-}
-
-// checkDivisor refuses a constant divisor of zero.
-func checkDivisor(r Expr) error {
-	d, ok := Constant(r, Session{})
-	if !ok || d.IsNull || d.I64 != 0 || d.Hi != 0 || d.F64 != 0 {
-		return nil
-	}
-	return diag.New(diag.Semantic, diag.Pos{}, "division by zero").WithDetail("the divisor %s is the constant 0", r)
 }
 
 func arithType(op string, a, b types.Type) types.Type {

@@ -56,10 +56,10 @@ func alignOperands(op string, l, r Expr) (_, _ Expr, total bool, err error) {
 	case lt.IsTimestamp() && rt.IsTimestamp():
 		l, r = comparableTimestamps(l, r)
 		return l, r, false, nil
-	case isTemporal(lt) && rt.IsString() && isEquality(op):
-		return l, &Cast{X: r, T: lt.WithNull(true), Mode: CastTry}, false, nil
-	case lt.IsString() && isTemporal(rt) && isEquality(op):
-		return &Cast{X: l, T: rt.WithNull(true), Mode: CastTry}, r, false, nil
+	case isTemporal(lt) && rt.IsString():
+		return l, timeOfText(r, lt), false, nil
+	case lt.IsString() && isTemporal(rt):
+		return timeOfText(l, rt), r, false, nil
 	case lt.Kind == rt.Kind && !lt.IsNested() && lt.Kind != types.Variant:
 		return l, r, false, nil
 	case lt.Kind == rt.Kind && lt.IsNested() && isEquality(op):
@@ -70,6 +70,15 @@ func alignOperands(op string, l, r Expr) (_, _ Expr, total bool, err error) {
 		return convert(l, t), convert(r, t), false, nil
 	}
 	return nil, nil, false, incomparable(op, lt, rt)
+}
+
+// timeOfText converts the string x that is compared with a time of type t: text that is no time is NULL, and an error
+// when it is a constant.
+func timeOfText(x Expr, t types.Type) Expr {
+	if l, ok := x.(*Literal); ok && !l.Value.IsNull {
+		return &Cast{X: x, T: t.NotNull()}
+	}
+	return &Cast{X: x, T: t.WithNull(true), Mode: CastTry}
 }
 
 func isTemporal(t types.Type) bool {

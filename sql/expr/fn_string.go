@@ -73,7 +73,7 @@ func stringFuncs() []*Func {
 				return strings.HasSuffix(x.str(0), x.str(1)), nil
 			})}),
 		stringFn("ASCII", "ASCII(string)", "The first byte as a signed number (so negative outside ASCII), 0 for the empty string.",
-			spec{params: "s", ret: types.Of(types.TinyInt), eval: ints(func(x row) (int64, *diag.Error) {
+			spec{params: "s", ret: types.IntType, eval: ints(func(x row) (int64, *diag.Error) {
 				if s := x.str(0); s != "" {
 					return int64(int8(s[0])), nil
 				}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Place says where in a statement e stands, for the errors of its rows: the nodes of e that no part of the statement has
@@ -55,8 +56,13 @@ func checkFolded(e Expr, s Session) error {
 	kids := e.Children()
 	switch x := e.(type) {
 	case *Binary:
-		if x.Op == "AND" || x.Op == "OR" {
+		switch x.Op {
+		case "AND", "OR":
 			kids = kids[:1]
+		case "/", "%":
+			if err := checkDivisor(x); err != nil {
+				return err
+			}
 		}
 	case *Case:
 		kids = kids[:min(1, len(x.When))]
@@ -81,4 +87,17 @@ func checkFolded(e Expr, s Session) error {
 		return row.Err
 	}
 	return err
+}
+
+// checkDivisor refuses a constant divisor of zero: of exact numbers always, of doubles, where the quotient is infinite,
+// when the dividend is a constant too.
+func checkDivisor(e *Binary) error {
+	zero, ok := e.R.(*Literal)
+	if !ok || zero.Value.IsNull || zero.Value.I64 != 0 || zero.Value.Hi != 0 || zero.Value.F64 != 0 {
+		return nil
+	}
+	if l, constant := e.L.(*Literal); constant && l.Value.IsNull || !constant && e.T.Phys() == types.PhysF64 {
+		return nil
+	}
+	return diag.New(diag.Semantic, e.Pos, "division by zero").WithDetail("the divisor %s is the constant 0", e.R)
 }

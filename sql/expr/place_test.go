@@ -18,6 +18,8 @@ func TestCheckConstants(t *testing.T) {
 		{"CAST('x' AS INT)", true}, {"1 + CAST('x' AS INT)", true}, {"CAST(CAST('2021-02-30' AS DATE) AS STRING)", true},
 		{"CAST(ARRAY['1', 'x'] AS ARRAY<INT>)", true}, {"CAST('1' AS INT)", false}, {"TRY_CAST('x' AS INT)", false},
 		{"REPEAT('ab', 2000000000)", true}, {"CASE WHEN CAST('x' AS INT) = 1 THEN 1 END", true}, {"CAST('x' AS INT) = 1 AND RAND() > 2", true},
+		{"1 / 0", true}, {"1 / 0e0", true}, {"1.5 % (1 - 1)", true}, {"CAST(NULL AS DOUBLE) / 0", false}, {"CAST(NULL AS INT) / 0", false},
+		{"RAND() / 0", false}, {"RAND_INTEGER(5) / 0", true}, {"CASE WHEN FALSE THEN 1 / 0 ELSE 2 END", false}, {"1 = 1 OR 1 / 0 > 1", false},
 		{"CASE WHEN RAND() > 2 THEN CAST('x' AS INT) ELSE 1 END", false}, {"RAND() > 2 AND CAST('x' AS INT) = 1", false},
 		{"FALSE AND CAST('x' AS INT) = 1", false}, {"COALESCE(1, CAST('x' AS INT))", false}, {"IF(TRUE, 1, CAST('x' AS INT))", false},
 	} {
