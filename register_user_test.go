@@ -186,6 +186,32 @@ func TestUserTableFunction(t *testing.T) {
 	}
 }
 
+func TestLateralTable(t *testing.T) {
+	e := userEngine(t)
+	const lines = ` FROM (VALUES (1, 'to be'), (2, ''), (3, '? x'), (4, CAST(NULL AS STRING))) AS t(id, line)`
+	for sql, want := range map[string]string{
+		`SELECT id, word, n` + lines + `, LATERAL TABLE(WORDS(line)) AS w(word, n) ORDER BY id, word`:                                                               "+I 1,be,2; +I 1,to,2; +I 3,?,NULL; +I 3,x,1",
+		`SELECT id, word` + lines + ` LEFT JOIN LATERAL TABLE(words(UPPER(line))) ON TRUE WHERE id > 1 ORDER BY id, word`:                                           "+I 2,NULL; +I 3,?; +I 3,X; +I 4,NULL",
+		`SELECT COUNT(*)` + lines + ` CROSS JOIN LATERAL TABLE(WORDS(line))`:                                                                                        "+I 4",
+		`SELECT word FROM TABLE(WORDS('a b')) ORDER BY word`:                                                                                                        "+I a; +I b",
+		`SELECT id` + lines + `, LATERAL TABLE(WORDS(line)) AS w(word, n) WHERE EXISTS (SELECT 1 FROM TABLE(WORDS('x be')) AS v WHERE v.word = w.word) ORDER BY id`: "+I 1; +I 3",
+		`SELECT * FROM TABLE(WORDS('so bad'))`:                                                                                                                      "function WORDS: a bad word",
+		`SELECT * FROM TABLE(WORDS(1, 2))`:                                                                                                                          "WORDS takes 1 arguments, not 2",
+		`SELECT * FROM TABLE(UPPER('x'))`:                                                                                                                           "UPPER is not a table function",
+		`SELECT * FROM TABLE(NOPE('x'))`:                                                                                                                            "unknown table function NOPE",
+		`SELECT 1` + lines + ` JOIN LATERAL TABLE(WORDS(line)) AS w(a) ON TRUE`:                                                                                     "names 1 columns, it has 2",
+	} {
+		rows, err := queryRows(e, sql)
+		got := strings.Join(rows, "; ")
+		if err != nil {
+			got = explained(err)
+		}
+		if got != want && (err == nil || !strings.Contains(got, want)) {
+			t.Errorf("%s:\ngot  %s\nwant %s", sql, got, want)
+		}
+	}
+}
+
 // explained is an error with its detail.
 func explained(err error) string {
 	var d *diag.Error

@@ -42,7 +42,11 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 	case *sql.Unnest:
 		return b.unnest(oneRow(), &scope{}, r, false)
 	case *sql.TableFunc:
-		n, err := b.tableFunc(r)
+		if !isWindowFunc(r.Call) {
+			return b.tableCall(oneRow(), &scope{}, r, false)
+		}
+		name := strings.ToUpper(r.Call.Name.Last())
+		n, err := b.windowTVF(name, windowFunctions[name], r.Call)
 		if err != nil {
 			return nil, nil, err
 		}

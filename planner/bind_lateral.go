@@ -17,6 +17,8 @@ func isLateral(r sql.TableRef) bool {
 		return true
 	case *sql.Derived:
 		return r.Lateral
+	case *sql.TableFunc:
+		return !isWindowFunc(r.Call)
 	}
 	return false
 }
@@ -28,6 +30,8 @@ func (b *binder) lateral(l Node, ls *scope, r sql.TableRef, left bool) (Node, *s
 		return b.unnest(l, ls, r, left)
 	case *sql.Derived:
 		return b.lateralQuery(l, ls, r, left)
+	case *sql.TableFunc:
+		return b.tableCall(l, ls, r, left)
 	}
 	return nil, nil, diag.New(diag.Internal, r.Position(), "not a lateral element of FROM")
 }
@@ -70,21 +74,61 @@ func (b *binder) unnest(l Node, ls *scope, r *sql.Unnest, left bool) (Node, *sco
 	if r.Ordinality {
 		n.Entry = append(n.Entry, Field{Name: "ORDINALITY", Type: types.IntType.WithNull(left)})
 	}
+	s, err := lateralScope(ls, n.Entry, r.Alias, "UNNEST")
+	return n, s, err
+}
+
+// lateralScope names the columns made for each row and puts them behind those of ls.
+func lateralScope(ls *scope, made []Field, a sql.Alias, what string) (*scope, error) {
 	name := "" // without an alias the columns have no table
-	if r.Alias.Name != nil {
-		name = r.Alias.Name.Text
+	if a.Name != nil {
+		name = a.Name.Text
 	}
-	if names := r.Alias.Columns; names != nil {
-		if len(names) != len(n.Entry) {
-			return nil, nil, diag.New(diag.Semantic, names[0].Pos, "the alias of UNNEST names %d columns, an entry has %d", len(names), len(n.Entry)).
-				WithDetail("columns of an entry: %s", strings.Join(fieldNames(n.Entry), ", "))
+	if names := a.Columns; names != nil {
+		if len(names) != len(made) {
+			return nil, diag.New(diag.Semantic, names[0].Pos, "the alias of %s names %d columns, it has %d", what, len(names), len(made)).
+				WithDetail("its columns: %s", strings.Join(fieldNames(made), ", "))
 		}
 		for i, c := range names {
-			n.Entry[i].Name = c.Text
+			made[i].Name = c.Text
 		}
 	}
-	s := &scope{cols: append(ls.cols[:len(ls.cols):len(ls.cols)], scopeOf(name, n.Entry).cols...)}
-	return n, s, nil
+	return &scope{cols: append(ls.cols[:len(ls.cols):len(ls.cols)], scopeOf(name, made).cols...)}, nil
+}
+
+// tableCall binds a call of a table function, once for each row of l.
+func (b *binder) tableCall(l Node, ls *scope, r *sql.TableFunc, left bool) (Node, *scope, error) {
+	name := strings.ToUpper(r.Call.Name.Last())
+	f := b.p.funcs.LookupTable(name)
+	if f == nil || len(r.Call.Name) != 1 {
+		return nil, nil, b.unknownTableFunc(r.Call, name)
+	}
+	if c := r.Call; c.Star || c.Distinct || c.Filter != nil || c.Over != nil || c.Within != nil {
+		return nil, nil, diag.New(diag.Semantic, c.Pos, "%s is a table function and takes neither *, DISTINCT, FILTER nor OVER", name).WithHint("%s", f.Usage)
+	}
+	args, err := b.exprs(ls, r.Call.Args)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := &Correlate{In: l, Func: name, Left: left}
+	if n.Call, err = f.Bind(&expr.CallSite{Name: name, Args: args, Session: b.session}); err != nil {
+		return nil, nil, diag.At(err, r.Call.Pos)
+	}
+	for _, c := range n.Call.Columns {
+		n.Made = append(n.Made, Field{Name: c.Name, Type: c.Type.WithNull(c.Type.Nullable || left)})
+	}
+	s, err := lateralScope(ls, n.Made, r.Alias, name)
+	return n, s, err
+}
+
+// unknownTableFunc says why name cannot stand in FROM.
+func (b *binder) unknownTableFunc(c *sql.Call, name string) error {
+	if b.p.funcs.Lookup(name) != nil || expr.IsFlinkAgg(name) {
+		return diag.New(diag.Semantic, c.Pos, "%s is not a table function", name).WithDetail("it gives one value, and FROM needs rows").
+			WithHint("call it in SELECT")
+	}
+	return diag.New(diag.Semantic, c.Pos, "unknown table function %s", name).
+		WithHint("TUMBLE, HOP, CUMULATE and SESSION are built in; a Go program registers others (TableFunc1)")
 }
 
 // oneRow is what a FROM clause that starts with UNNEST reads: one row without columns.

@@ -65,15 +65,10 @@ func (f windowFunction) wrongCount(name string, at diag.Pos) error {
 	return diag.New(diag.Semantic, at, "%s takes %s arguments", name, n).WithHint("%s", f.usage)
 }
 
-// tableFunc binds TABLE(f(...)): the window functions; everything else is refused by name.
-func (b *binder) tableFunc(r *sql.TableFunc) (Node, error) {
-	name := strings.ToUpper(r.Call.Name.Last())
-	f, ok := windowFunctions[name]
-	if !ok || len(r.Call.Name) > 1 {
-		return nil, diag.New(diag.Unsupported, r.Call.Pos, "table function %s is not supported", r.Call.Name.Plain()).
-			WithHint("TUMBLE, HOP, CUMULATE and SESSION are the table functions")
-	}
-	return b.windowTVF(name, f, r.Call)
+// isWindowFunc reports a call of a window table-valued function.
+func isWindowFunc(c *sql.Call) bool {
+	_, ok := windowFunctions[strings.ToUpper(c.Name.Last())]
+	return ok && len(c.Name) == 1
 }
 
 // windowTVF binds a window table-valued function.

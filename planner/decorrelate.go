@@ -134,6 +134,8 @@ func nodeExprs(n Node) []expr.Expr {
 		return slices.Concat(n.Rows...)
 	case *Unnest:
 		return []expr.Expr{n.Arg}
+	case *Correlate:
+		return n.Call.Args
 	case *Join:
 		return []expr.Expr{n.Cond}
 	}

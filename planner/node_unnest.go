@@ -43,11 +43,6 @@ func (n *Unnest) label() string {
 func (n *Unnest) slug() string   { return "unnest" }
 func (n *Unnest) stateful() bool { return false }
 
-func (n *Unnest) distribute(_ *builder, p *phys) error {
-	p.par, p.dist = p.in[0].par, p.in[0].dist
-	return nil
-}
-
 func (n *Unnest) pushFilter(c expr.Expr) (Node, bool) {
 	if !below(c, len(n.In.Fields())) {
 		return nil, false
