@@ -381,10 +381,6 @@ func functionName(p sql.Path) (string, error) {
 }
 
 func (b *binder) misplacedAggregate(e *sql.Call, name string) error {
-	if _, ok := expr.LookupOver(name); ok {
-		return diag.New(diag.Semantic, e.Pos, "%s needs an OVER window", strings.ToUpper(name)).
-			WithHint("write %s(...) OVER (PARTITION BY ... ORDER BY ...)", strings.ToUpper(name))
-	}
 	if _, ok := expr.LookupAgg(name); !ok {
 		return unsupportedAggregate(e, name)
 	}
@@ -398,6 +394,9 @@ func misplaced(e *sql.Call, name string) error {
 }
 
 func unsupportedAggregate(e *sql.Call, name string) error {
+	if _, ok := expr.LookupOver(name); ok {
+		return needsOver(e, name)
+	}
 	return diag.New(diag.Unsupported, e.Pos, "function %s is not supported", strings.ToUpper(name)).
 		WithDetail("Flink SQL has it, streamsql does not").WithHint("SHOW FUNCTIONS lists the aggregates there are")
 }

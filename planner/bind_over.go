@@ -98,6 +98,12 @@ func misplacedOver(e *sql.Call) error {
 		WithHint("compute it in a subquery: SELECT ... FROM (SELECT ..., %s(...) OVER (...) AS x FROM ...) WHERE x ...", name)
 }
 
+// needsOver is the error of a window function without OVER.
+func needsOver(e *sql.Call, name string) error {
+	name = strings.ToUpper(name)
+	return diag.New(diag.Semantic, e.Pos, "%s needs an OVER window", name).WithHint("write %s(...) OVER (PARTITION BY ... ORDER BY ...)", name)
+}
+
 // column is the column that stands for a call; equal calls share one.
 func (o *overing) column(x overBound) expr.Expr {
 	i := slices.IndexFunc(o.calls, func(y overBound) bool {
@@ -284,7 +290,8 @@ func constantOffset(b *binder, e *sql.Call, i int, name, what string, low int64)
 	if l, ok := x.(*expr.Literal); err == nil && ok && l.T.IsInteger() && !l.Value.IsNull && l.Value.I64 >= low {
 		return l.Value.I64, nil
 	}
-	return 0, diag.New(diag.Semantic, e.Args[i].Position(), "argument %d of %s must be a constant: %s, at least %d", i+1, name, what, low)
+	return 0, diag.New(diag.Semantic, e.Args[i].Position(), "argument %d of %s must be a constant: %s, at least %d", i+1, name, what, low).
+		WithHint("write a whole number there, such as %d", max(low, 1))
 }
 
 // aggregate binds an aggregate function in a window.
@@ -293,7 +300,7 @@ func (o *overing) aggregate(b *binder, e *sql.Call, name string) (expr.OverCall,
 	user := b.userAgg(e)
 	if user == nil && (!expr.IsFlinkAgg(name) || len(e.Name) != 1 || b.p.funcs.Lookup(name) != nil) {
 		return c, diag.New(diag.Semantic, e.Pos, "%s cannot have OVER", name).
-			WithDetail("it is no aggregate and no window function")
+			WithDetail("it is no aggregate and no window function").WithHint("remove OVER (...)")
 	}
 	if strings.HasPrefix(name, "JSON_") {
 		return c, diag.New(diag.Unsupported, e.Pos, "%s cannot have OVER", name).
