@@ -1,0 +1,1 @@
+SELECT AVG(v) AS a FROM (VALUES (-4), (-3)) AS t(v);

@@ -1,0 +1,4 @@
+-- compare: changelog
+CREATE TABLE events (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/events.jsonl', 'format' = 'json');
+CREATE TABLE s (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = 'memory', 'changelog' = 'upsert');
+INSERT INTO s SELECT k, COUNT(*) AS n FROM events WHERE k IS NOT NULL GROUP BY k HAVING COUNT(*) < 3;

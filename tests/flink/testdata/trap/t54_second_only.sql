@@ -1,0 +1,2 @@
+-- compare: changelog
+SELECT v FROM (SELECT v, ROW_NUMBER() OVER (ORDER BY v) AS rn FROM (VALUES (12), (19), (11)) AS t(v)) WHERE rn = 2;
