@@ -64,17 +64,15 @@ func sqlConjuncts(e sql.Expr) []sql.Expr {
 	return []sql.Expr{e}
 }
 
-// isHalfJoin reports [NOT] x IN (query), [NOT] EXISTS (query), x = ANY (query) and x <> ALL (query).
+// isHalfJoin reports x IN (query), EXISTS (query), x = ANY (query), x > ALL (query), and NOT of them.
 func isHalfJoin(e sql.Expr) bool {
 	switch e := e.(type) {
 	case *sql.Unary:
 		return strings.EqualFold(e.Op, "NOT") && isHalfJoin(e.X)
 	case *sql.In:
 		return e.Query != nil
-	case *sql.Exists:
+	case *sql.Exists, *sql.Quantified:
 		return true
-	case *sql.Quantified:
-		return e.Op == "=" && !e.All || e.Op == "<>" && e.All
 	}
 	return false
 }
@@ -87,9 +85,9 @@ func (b *binder) halfJoin(in Node, s *scope, e sql.Expr, not bool) (Node, error)
 	case *sql.Exists:
 		return b.existsJoin(in, s, e, not)
 	case *sql.In:
-		return b.inJoin(in, s, e.X, e.Query, e.Pos, e.Not != not)
+		return b.compareJoin(in, s, comparison{x: e.X, op: "=", query: e.Query, pos: e.Pos}, e.Not != not)
 	case *sql.Quantified:
-		return b.inJoin(in, s, e.X, e.Query, e.Pos, e.All != not)
+		return b.compareJoin(in, s, comparison{x: e.X, op: e.Op, all: e.All, query: e.Query, pos: e.OpPos}, not)
 	}
 	return nil, diag.New(diag.Internal, e.Position(), "no condition on a subquery")
 }
@@ -116,45 +114,63 @@ func (b *binder) existsJoin(in Node, s *scope, e *sql.Exists, not bool) (Node, e
 	return &Join{L: in, R: r.n, Kind: halfKind(not), Cond: b.subs.resolve(r.o.join(r.on, len(in.Fields())))}, nil
 }
 
-// inJoin joins by x = value. NOT IN also drops rows for which the comparison is unknown: a NULL on either side.
-func (b *binder) inJoin(in Node, s *scope, x sql.Expr, q sql.Query, pos diag.Pos, not bool) (Node, error) {
-	list := []sql.Expr{x}
-	if r, ok := x.(*sql.RowExpr); ok {
+// comparison is x op ANY (query), or ALL. IN is = ANY.
+type comparison struct {
+	x     sql.Expr
+	op    string
+	all   bool
+	query sql.Query
+	pos   diag.Pos
+}
+
+// compareJoin keeps the rows for which a comparison with a query is TRUE, or with not those for which it is FALSE. ANY is
+// TRUE when it is for one value, and ALL FALSE when it is for one: semi joins. The rest are anti joins: ALL is TRUE, and
+// ANY FALSE, when no value gives another result, NULL included.
+func (b *binder) compareJoin(in Node, s *scope, c comparison, not bool) (Node, error) {
+	if c.op == "<>" && c.all {
+		c.op, c.all, not = "=", false, !not // a comparison by = can be a key of the join
+	}
+	list := []sql.Expr{c.x}
+	if r, ok := c.x.(*sql.RowExpr); ok && c.op == "=" {
 		list = r.Elems
 	}
 	xs, err := b.exprs(s, list)
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.correlated(q, s)
+	r, err := b.correlated(c.query, s)
 	if err != nil {
 		return nil, err
 	}
 	if r.o.width != len(xs) {
-		return nil, diag.New(diag.Semantic, q.Position(), "IN compares %d values with the %d columns of the query", len(xs), r.o.width)
+		return nil, diag.New(diag.Semantic, c.query.Position(), "%d values are compared with the %d columns of the query", len(xs), r.o.width).
+			WithHint("select as many columns as there are values")
 	}
 	in = b.subs.attach(in)
 	width, f := len(in.Fields()), r.n.Fields()
-	var eqs []expr.Expr
-	nullable := false
+	var each []expr.Expr
 	for i, x := range xs {
-		y := &expr.Column{Index: width + i, Name: f[i].Name, T: f[i].Type}
-		eq, err := expr.NewBinary("=", x, y)
+		e, err := expr.NewBinary(c.op, x, &expr.Column{Index: width + i, Name: f[i].Name, T: f[i].Type})
 		if err != nil {
-			return nil, diag.At(err, pos)
+			return nil, diag.At(err, c.pos)
 		}
-		eqs = append(eqs, eq)
-		nullable = nullable || eq.Type().Nullable
+		each = append(each, e)
 	}
-	cond := expr.And(eqs...)
-	if not && nullable {
-		if cond, err = expr.NewIs(cond, "FALSE", true); err != nil {
-			return nil, err
-		}
+	cond := expr.And(each...)
+	anti := c.all != not
+	switch {
+	case anti && c.all:
+		cond, err = expr.NewIs(cond, "TRUE", true)
+	case anti && cond.Type().Nullable:
+		cond, err = expr.NewIs(cond, "FALSE", true)
+	case !anti && c.all:
+		cond, err = expr.NewIs(cond, "FALSE", false)
 	}
-	on := r.o.join(r.on, width)
-	if on != nil {
+	if err != nil {
+		return nil, err
+	}
+	if on := r.o.join(r.on, width); on != nil {
 		cond = expr.And(cond, on)
 	}
-	return &Join{L: in, R: r.n, Kind: halfKind(not), Cond: b.subs.resolve(cond)}, nil
+	return &Join{L: in, R: r.n, Kind: halfKind(anti), Cond: b.subs.resolve(cond)}, nil
 }

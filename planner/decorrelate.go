@@ -172,9 +172,13 @@ func (o *outerQuery) pull(n Node, pos diag.Pos) (Node, []expr.Expr, error) {
 		return o.pullAggregate(n, pos)
 	case *Join:
 		return o.pullJoin(n, pos)
-	case *Values:
-		if len(n.Schema) == 0 {
-			return n, nil, nil
+	case *Sort:
+		if n.Limit >= 0 {
+			return o.pullLimit(n.In, n.Keys, n.Offset+1, n.Offset+n.Limit, pos)
+		}
+	case *Rank:
+		if n.Limit && len(n.Partition) == 0 {
+			return o.pullLimit(n.In, n.Order, n.From, n.To, pos)
 		}
 	}
 	return nil, nil, tooCorrelated(pos, "its columns are used below "+kindOf(n))
@@ -317,6 +321,36 @@ func (o *outerQuery) pullAggregate(n *Aggregate, pos diag.Pos) (Node, []expr.Exp
 		on = append(on, c)
 	}
 	return top, on, nil
+}
+
+// pullLimit makes ORDER BY with LIMIT a Top-N for each value of the columns that are compared with outer ones.
+func (o *outerQuery) pullLimit(n Node, order []SortKey, from, to int64, pos diag.Pos) (Node, []expr.Expr, error) {
+	in, on, err := o.pull(n, pos)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(order) == 0 {
+		return nil, nil, tooCorrelated(pos, "a LIMIT without ORDER BY takes any of its rows")
+	}
+	f := in.Fields()
+	p := &Project{In: in, Names: fieldNames(f)}
+	for i := range f {
+		p.Exprs = append(p.Exprs, col(f, i))
+	}
+	r := &Rank{In: p, Order: order, From: from, To: to, ToColumn: -1, Pos: pos}
+	for i, c := range on {
+		inner, outer, op := o.sides(c)
+		if inner == nil {
+			return nil, nil, tooCorrelated(pos, "a LIMIT has the condition "+c.String())
+		}
+		at := len(p.Exprs)
+		p.Exprs, p.Names = append(p.Exprs, inner), append(p.Names, inner.String())
+		r.Partition = append(r.Partition, at)
+		if on[i], err = expr.NewBinary(op, &expr.Column{Index: at, Name: inner.String(), T: inner.Type()}, outer); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r, on, nil
 }
 
 // sides splits inner = outer into its sides; inner is nil for other conditions.
