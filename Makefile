@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz crash big bench microbench rewrite docs clean
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench microbench rewrite docs clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -43,6 +43,9 @@ fuzz: ## run every fuzzer for T each: make fuzz T=60s [PKG=./sql]
 	@set -e; $(GO) list -f '{{.ImportPath}} {{.Dir}}' $(PKG) | while read -r pkg dir; do \
 	  for f in $$(cat "$$dir"/*_test.go 2>/dev/null | sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p'); do \
 	    echo "== $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(T); done; done
+
+equivalence: ## random queries against a naive evaluation for T, with random seeds; prints those that fail: make equivalence T=10m
+	$(GO) test ./tests/equivalence -run 'TestEquivalence$$' -count=1 -timeout 0 -for $(T)
 
 crash: ## kill the job N times at random, on real parts: make crash N=100
 	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0

@@ -1,0 +1,164 @@
+package equivalence
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+)
+
+// gen writes the query of a seed.
+type gen struct {
+	r *rand.Rand
+	// unique is set by queries that need every row of e at a time of its own, because rows of one time have no order.
+	unique bool
+}
+
+// operator is a kind of query above others, or, with leaf, above tables only.
+type operator struct {
+	name   string
+	weight int
+	leaf   bool
+	make   func(g *gen, depth int) query // depth ≥ 1
+}
+
+// operators is the table of them; each file of the folder adds its own.
+var operators []operator
+
+func register(name string, weight int, f func(g *gen, depth int) query) {
+	operators = append(operators, operator{name: name, weight: weight, make: f})
+}
+
+func registerLeaf(name string, weight int, f func(g *gen, depth int) query) {
+	operators = append(operators, operator{name: name, weight: weight, leaf: true, make: f})
+}
+
+// tableNames are the tables that any query can read. e and f are append tables with event time; v, a versioned table, is
+// read by temporal joins only.
+var tableNames = []string{"a", "r", "u", "e", "f"}
+
+// query is a random query of at most depth operators above its tables.
+func (g *gen) query(depth int) query {
+	if depth == 0 {
+		return scan{tableNames[g.r.IntN(len(tableNames))]}
+	}
+	total := 0
+	for _, o := range operators {
+		total += o.weight
+	}
+	for n := g.r.IntN(total); ; {
+		for _, o := range operators {
+			if n -= o.weight; n < 0 {
+				return o.make(g, depth)
+			}
+		}
+	}
+}
+
+// fit is q with n columns.
+func (g *gen) fit(q query, n int) query {
+	if q.width() == n && g.r.IntN(2) == 0 {
+		return q
+	}
+	exprs := make([]scalar, n)
+	for i := range exprs {
+		exprs[i] = randomExpr(g.r, q.width(), g.r.IntN(2))
+	}
+	return project{q, exprs}
+}
+
+// narrow keeps rows short.
+func (g *gen) narrow(q query) query {
+	if q.width() <= 6 {
+		return q
+	}
+	return g.fit(q, 2+g.r.IntN(3))
+}
+
+// maxRows bounds the rows of any operator of a query, so that a seed takes well below a second.
+const maxRows = 2000
+
+type tooManyRows struct{}
+
+// checkRows stops an evaluation that gets too large.
+func checkRows(rows []row) []row {
+	if len(rows) > maxRows {
+		panic(tooManyRows{})
+	}
+	return rows
+}
+
+// pays reports whether q stays small over tables of n rows.
+func (g *gen) pays(q query, n int) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok = p.(tooManyRows); !ok {
+				panic(p)
+			}
+			ok = false
+		}
+	}()
+	t := tables{}
+	for _, name := range append([]string{"v"}, tableNames...) {
+		for i := range n {
+			t[name] = append(t[name], row{randomValue(g.r), randomValue(g.r), {v: 20 + int64(i)/2}})
+		}
+	}
+	return len(q.eval(t)) <= maxRows
+}
+
+func randomValue(r *rand.Rand) value {
+	if r.IntN(6) == 0 {
+		return null
+	}
+	return value{v: r.Int64N(6)}
+}
+
+// whole is a random query that is neither too large nor of too many rows.
+func (g *gen) whole() query {
+	for {
+		g.unique = false
+		if q := g.query(1 + g.r.IntN(4)); len(q.sql()) < 4000 && g.pays(q, 40) {
+			return q
+		}
+	}
+}
+
+var columnName = regexp.MustCompile(`\bc\d+\b`)
+
+// ofSides is the SQL of an expression over the columns of l and behind them those of r, of which l has n.
+func ofSides(sql string, n int) string {
+	return columnName.ReplaceAllStringFunc(sql, func(c string) string {
+		if i, _ := strconv.Atoi(c[1:]); i >= n {
+			return fmt.Sprintf("r.c%d", i-n)
+		}
+		return "l." + c
+	})
+}
+
+func isTrue(v value) bool { return !v.null && v.v == 1 }
+
+// joinCondition is a condition between sides of nl and nr columns: mostly with an equality, often with more.
+func (g *gen) joinCondition(nl, nr int) scalar {
+	r := g.r
+	equal := func() scalar {
+		a, b := column(r.IntN(nl)), column(nl+r.IntN(nr))
+		if r.IntN(6) == 0 {
+			return scalar{"(" + a.sql + " IS NOT DISTINCT FROM " + b.sql + ")", func(x row) value { return truth(a.eval(x) == b.eval(x)) }}
+		}
+		return binary("=", a, b, func(x, y int64) value { return truth(x == y) })
+	}
+	var c scalar
+	if r.IntN(8) == 0 {
+		c = randomCondition(r, nl+nr, 1)
+	} else {
+		c = equal()
+	}
+	if r.IntN(4) == 0 {
+		c = logic("AND", c, equal(), 0)
+	}
+	if r.IntN(3) == 0 {
+		c = logic("AND", c, randomCondition(r, nl+nr, 1), 0)
+	}
+	return c
+}

@@ -1,0 +1,361 @@
+package equivalence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func init() {
+	registerLeaf("window", 5, func(g *gen, _ int) query {
+		w := windowed{tvf: g.tvf(g.timed("e"), true), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
+		if w.tvf.kind == "SESSION" {
+			w.keys = w.tvf.keys
+		}
+		if g.r.IntN(3) == 0 {
+			c := randomCondition(g.r, 3, 1)
+			w.where = &c
+		}
+		w.rollup = w.keys > 0 && w.tvf.kind != "SESSION" && g.r.IntN(4) == 0
+		return w
+	})
+	registerLeaf("window top-n", 2, func(g *gen, _ int) query {
+		return windowRank{tvf: g.tvf(g.timed("e"), false), keys: g.r.IntN(2), order: g.totalOrder(3), n: 1 + g.r.Int64N(3)}
+	})
+	registerLeaf("window join", 2, func(g *gen, _ int) query {
+		l := g.tvf(g.timed("e"), false)
+		r := l
+		r.in = g.timed("f")
+		kind := []string{"INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"}[g.r.IntN(6)]
+		return windowJoin{kind: kind, l: l, r: r, cond: equalPlus(g)}
+	})
+	registerLeaf("interval join", 3, func(g *gen, _ int) query {
+		lo := g.r.Int64N(12) - 6
+		j := intervalJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: g.timed("e"), r: g.timed("f"), lo: lo, hi: lo + g.r.Int64N(8), cond: equalPlus(g)}
+		return j
+	})
+	registerLeaf("temporal join", 3, func(g *gen, _ int) query {
+		return temporal{left: g.r.IntN(2) == 0, l: g.timed("e"), col: g.r.IntN(2)}
+	})
+}
+
+// equalPlus is an equality between three columns and three, sometimes with more.
+func equalPlus(g *gen) scalar {
+	c := binary("=", column(g.r.IntN(2)), column(3+g.r.IntN(2)), func(x, y int64) value { return truth(x == y) })
+	if g.r.IntN(3) == 0 {
+		c = logic("AND", c, randomCondition(g.r, 6, 1), 0)
+	}
+	return c
+}
+
+// timed is a table with event time ts, the second c2, perhaps filtered.
+type timed struct {
+	table string
+	where *scalar
+}
+
+func (g *gen) timed(table string) timed {
+	t := timed{table: table}
+	if g.r.IntN(3) == 0 {
+		c := randomCondition(g.r, 3, 1)
+		t.where = &c
+	}
+	return t
+}
+
+func (s timed) width() int { return 3 }
+
+func (s timed) sql() string {
+	out := "SELECT c0, c1, c2, ts FROM " + s.table
+	if s.where != nil {
+		out += " WHERE " + s.where.sql
+	}
+	return out
+}
+
+func (s timed) eval(t tables) (out []row) {
+	for _, r := range t[s.table] {
+		if s.where == nil || isTrue(s.where.eval(r)) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// tvf is a window function over a timed table.
+type tvf struct {
+	in         timed
+	kind       string
+	step, size int64 // seconds; TUMBLE has size, SESSION its gap
+	keys       int   // PARTITION BY of SESSION: columns 0 to keys-1
+}
+
+func (g *gen) tvf(in timed, sessions bool) tvf {
+	kinds := []string{"TUMBLE", "HOP", "CUMULATE", "SESSION"}
+	if !sessions {
+		kinds = kinds[:3]
+	}
+	w := tvf{in: in, kind: kinds[g.r.IntN(len(kinds))], step: 1 + g.r.Int64N(5)}
+	w.size = w.step * (1 + g.r.Int64N(3))
+	if w.kind == "SESSION" {
+		w.keys, w.size = g.r.IntN(3), 1+g.r.Int64N(3)
+	}
+	return w
+}
+
+func (w tvf) sql() string {
+	table, args := "TABLE "+w.in.table, fmt.Sprintf("INTERVAL '%d' SECOND", w.size)
+	if w.in.where != nil {
+		table = "(" + w.in.sql() + ")"
+	}
+	switch {
+	case w.kind == "HOP" || w.kind == "CUMULATE":
+		args = fmt.Sprintf("INTERVAL '%d' SECOND, ", w.step) + args
+	case w.keys > 0:
+		if w.in.where != nil {
+			table = "TABLE " + table
+		}
+		table += " PARTITION BY (" + []string{"", "c0", "c0, c1"}[w.keys] + ")"
+	}
+	return fmt.Sprintf("TABLE(%s(%s, DESCRIPTOR(ts), %s))", w.kind, table, args)
+}
+
+// eval gives each row with the start and end of each of its windows.
+func (w tvf) eval(t tables) (out []row) {
+	rows := w.in.eval(t)
+	add := func(r row, start, end int64) {
+		out = append(out, append(append(row{}, r...), value{v: start}, value{v: end}))
+	}
+	if w.kind == "SESSION" {
+		return w.sessions(rows)
+	}
+	for _, r := range rows {
+		at := r[2].v
+		switch w.kind {
+		case "TUMBLE":
+			add(r, at/w.size*w.size, at/w.size*w.size+w.size)
+		case "HOP":
+			for start := -w.size / w.step * w.step; start <= at; start += w.step {
+				if at < start+w.size {
+					add(r, start, start+w.size)
+				}
+			}
+		case "CUMULATE":
+			start := at / w.size * w.size
+			for end := start + w.step; end <= start+w.size; end += w.step {
+				if at < end {
+					add(r, start, end)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (w tvf) sessions(rows []row) (out []row) {
+	for _, part := range partitions(rows, []int{0, 1}[:w.keys]) {
+		slices.SortFunc(part, func(a, b row) int { return int(a[2].v - b[2].v) })
+		for i := 0; i < len(part); {
+			j := i + 1
+			for j < len(part) && part[j][2].v <= part[j-1][2].v+w.size {
+				j++
+			}
+			for _, r := range part[i:j] {
+				out = append(out, append(append(row{}, r...), value{v: part[i][2].v}, value{v: part[j-1][2].v + w.size}))
+			}
+			i = j
+		}
+	}
+	return out
+}
+
+// second is the SQL of a time as seconds since 1970.
+func second(sql string) string {
+	return "CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', " + sql + ") AS BIGINT)"
+}
+
+// windowed is GROUP BY columns 0 to keys-1 and the window, with rollup ROLLUP of the columns.
+type windowed struct {
+	tvf    tvf
+	keys   int
+	where  *scalar
+	rollup bool
+	calls  []call
+}
+
+func (w windowed) width() int { return w.keys + 2 + len(w.calls) }
+
+func (w windowed) sql() string {
+	var items, keys []string
+	for i := range w.keys {
+		items, keys = append(items, fmt.Sprintf("c%d", i)), append(keys, fmt.Sprintf("c%d", i))
+	}
+	if w.rollup {
+		keys = []string{"ROLLUP (" + strings.Join(keys, ", ") + ")"}
+	}
+	items = append(items, second("window_start"), second("window_end"))
+	for _, c := range w.calls {
+		items = append(items, c.sql())
+	}
+	for i := range items {
+		items[i] += fmt.Sprintf(" AS c%d", i)
+	}
+	out := "SELECT " + strings.Join(items, ", ") + " FROM " + w.tvf.sql()
+	if w.where != nil {
+		out += " WHERE " + w.where.sql
+	}
+	return out + " GROUP BY " + strings.Join(append([]string{"window_start", "window_end"}, keys...), ", ")
+}
+
+func (w windowed) eval(t tables) (out []row) {
+	from := w.keys
+	if w.rollup {
+		from = 0
+	}
+	for n := from; n <= w.keys; n++ {
+		groups, keys := map[string][]row{}, map[string]row{}
+		for _, r := range w.tvf.eval(t) {
+			if w.where != nil && !isTrue(w.where.eval(r)) {
+				continue
+			}
+			k := append(append(append(row{}, r[:n]...), nulls(w.keys-n)...), r[3], r[4])
+			groups[k.String()], keys[k.String()] = append(groups[k.String()], r), k
+		}
+		for name, rows := range groups {
+			o := append(row{}, keys[name]...)
+			for _, c := range w.calls {
+				o = append(o, c.eval(rows))
+			}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// windowRank is Top-N in each window, by columns 0 to keys-1.
+type windowRank struct {
+	tvf   tvf
+	keys  int
+	order []orderKey
+	n     int64
+}
+
+func (w windowRank) width() int { return 6 }
+
+func (w windowRank) sql() string {
+	by := strings.Join([]string{"window_start", "window_end", "c0"}[:2+w.keys], ", ")
+	return fmt.Sprintf("SELECT c0, c1, c2, %s AS c3, %s AS c4, rn AS c5 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY %s ORDER BY %s) AS rn FROM %s) WHERE rn <= %d",
+		second("window_start"), second("window_end"), by, orderSQL(w.order), w.tvf.sql(), w.n)
+}
+
+func (w windowRank) eval(t tables) (out []row) {
+	for _, rows := range partitions(w.tvf.eval(t), []int{3, 4, 0}[:2+w.keys]) {
+		slices.SortFunc(rows, func(a, b row) int { return compareRows(w.order, a, b) })
+		for i, r := range rows[:min(len(rows), int(w.n))] {
+			out = append(out, append(append(row{}, r...), value{v: int64(i) + 1}))
+		}
+	}
+	return out
+}
+
+// windowJoin joins rows of the same window; SEMI and ANTI are EXISTS and NOT EXISTS.
+type windowJoin struct {
+	kind string
+	l, r tvf
+	cond scalar
+}
+
+func (j windowJoin) half() bool { return j.kind == "SEMI" || j.kind == "ANTI" }
+
+func (j windowJoin) width() int {
+	if j.half() {
+		return 3
+	}
+	return 6
+}
+
+func (j windowJoin) sql() string {
+	on := "l.window_start = r.window_start AND l.window_end = r.window_end AND " + ofSides(j.cond.sql, 3)
+	l, r := "(SELECT * FROM "+j.l.sql()+") AS l", "(SELECT * FROM "+j.r.sql()+") AS r"
+	if j.half() {
+		return fmt.Sprintf("SELECT c0, c1, c2 FROM %s WHERE %sEXISTS (SELECT * FROM %s WHERE %s)", l, map[string]string{"ANTI": "NOT "}[j.kind], r, on)
+	}
+	return fmt.Sprintf("SELECT %s FROM %s %s JOIN %s ON %s", sides(3, 3), l, j.kind, r, on)
+}
+
+func (j windowJoin) eval(t tables) (out []row) {
+	left, right := j.l.eval(t), j.r.eval(t)
+	on := func(l, r row) bool { return l[3] == r[3] && l[4] == r[4] && isTrue(j.cond.eval(both(l[:3], r[:3]))) }
+	if !j.half() {
+		return joinRows(j.kind, left, right, 3, 3, on)
+	}
+	for _, l := range left {
+		if slices.ContainsFunc(right, func(r row) bool { return on(l, r) }) == (j.kind == "SEMI") {
+			out = append(out, l[:3])
+		}
+	}
+	return out
+}
+
+// intervalJoin joins rows of r from lo to hi seconds after those of l.
+type intervalJoin struct {
+	kind   string
+	l, r   timed
+	lo, hi int64
+	cond   scalar
+}
+
+func (j intervalJoin) width() int { return 6 }
+
+func (j intervalJoin) sql() string {
+	at := func(n int64) string {
+		if n < 0 {
+			return fmt.Sprintf("l.ts - INTERVAL '%d' SECOND", -n)
+		}
+		return fmt.Sprintf("l.ts + INTERVAL '%d' SECOND", n)
+	}
+	return fmt.Sprintf("SELECT %s FROM (%s) AS l %s JOIN (%s) AS r ON %s AND r.ts BETWEEN %s AND %s",
+		sides(3, 3), j.l.sql(), j.kind, j.r.sql(), ofSides(j.cond.sql, 3), at(j.lo), at(j.hi))
+}
+
+func (j intervalJoin) eval(t tables) []row {
+	return joinRows(j.kind, j.l.eval(t), j.r.eval(t), 3, 3, func(l, r row) bool {
+		d := r[2].v - l[2].v
+		return d >= j.lo && d <= j.hi && isTrue(j.cond.eval(both(l, r)))
+	})
+}
+
+// temporal joins the version of table v by key c0 that was valid at the time of the left row.
+type temporal struct {
+	left bool
+	l    timed
+	col  int
+}
+
+func (j temporal) width() int { return 6 }
+
+func (j temporal) sql() string {
+	kind := "INNER"
+	if j.left {
+		kind = "LEFT"
+	}
+	return fmt.Sprintf("SELECT %s FROM (%s) AS l %s JOIN v FOR SYSTEM_TIME AS OF l.ts AS r ON l.c%d = r.c0", sides(3, 3), j.l.sql(), kind, j.col)
+}
+
+func (j temporal) eval(t tables) (out []row) {
+	for _, l := range j.l.eval(t) {
+		version := row(nil)
+		for _, v := range t["v"] { // all versions, in order of time
+			if !l[j.col].null && v[0] == l[j.col] && v[2].v <= l[2].v {
+				version = v
+			}
+		}
+		switch {
+		case version != nil:
+			out = append(out, both(l, version))
+		case j.left:
+			out = append(out, both(l, nulls(3)))
+		}
+	}
+	return out
+}
