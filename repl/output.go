@@ -70,6 +70,20 @@ type Printer struct {
 	Timing bool
 }
 
+// under is the printer of one result, with what the session's settings say about results.
+func (p Printer) under(e *streamsql.Engine, res *streamsql.Result) *Printer {
+	if !res.IsQuery() {
+		return &p
+	}
+	if m, err := ParseResultMode(e.Setting("sql-client.execution.result-mode")); err == nil && m == Changelog {
+		p.Mode = m
+	}
+	if w := atoi(e.Setting("table.display.max-column-width")); w > 0 && p.MaxWidth == 0 {
+		p.MaxWidth = w
+	}
+	return &p
+}
+
 // rowWriter writes the rows of one result in one format.
 type rowWriter interface {
 	// row writes one row; the kind is written in changelog mode only.

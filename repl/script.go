@@ -103,10 +103,11 @@ func (r *Runner) print(ctx context.Context, res *streamsql.Result) error {
 		_, err := r.Printer.Print(ctx, res)
 		return err
 	}
-	if !res.Bounded && r.Printer.Mode == FinalTable {
+	p := r.Printer.under(r.Engine, res)
+	if !res.Bounded && p.Mode == FinalTable {
 		r.notice("the query has no end, so it has no final table: its changes are shown (--result-mode changelog)")
 	}
-	if _, err := r.Printer.Print(ctx, res); err != nil {
+	if _, err := p.Print(ctx, res); err != nil {
 		return &JobError{Err: err}
 	}
 	return ctx.Err()

@@ -220,13 +220,7 @@ func (s *Shell) printer(res *streamsql.Result) *Printer {
 	p := *s.Printer
 	p.Out = s.rows()
 	p.Timing = s.timing
-	if m, err := ParseResultMode(s.Engine.Setting("sql-client.execution.result-mode")); err == nil && m == Changelog {
-		p.Mode = m
-	}
-	if res.IsQuery() {
-		p.MaxWidth = atoi(s.Engine.Setting("table.display.max-column-width"))
-	}
-	return &p
+	return p.under(s.Engine, res)
 }
 
 func (s *Shell) rows() io.Writer {

@@ -1,5 +1,6 @@
-// Command gen writes docs/connectors.md from what the connectors and formats declare about themselves. It imports the
-// root package and what that imports; a test compares the file with what it would write.
+// Command gen writes docs/connectors.md from what the connectors and formats declare about themselves, and
+// docs/sql/support.md from what the planner takes and the tests against Flink say. It imports the root package and what
+// that imports; a test compares the files with what it would write.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/streamsql/streamsql"
@@ -16,15 +18,22 @@ import (
 	"github.com/streamsql/streamsql/connectors/memory"
 )
 
-//go:generate go run . ../connectors.md
+//go:generate go run . ../..
 
 func main() {
 	if len(os.Args) != 2 {
-		log.Fatal("usage: gen FILE")
+		log.Fatal("usage: gen ROOT")
 	}
-	if err := os.WriteFile(os.Args[1], page(), 0o644); err != nil {
-		log.Fatal(err)
+	for file, text := range pages(os.Args[1]) {
+		if err := os.WriteFile(filepath.Join(os.Args[1], file), text, 0o644); err != nil {
+			log.Fatal(err)
+		}
 	}
+}
+
+// pages are the generated files by their place below the root of the checkout.
+func pages(root string) map[string][]byte {
+	return map[string][]byte{"docs/connectors.md": page(), "docs/sql/support.md": support(filepath.Join(root, "tests/flink/testdata"))}
 }
 
 const head = `# Connectors and formats
