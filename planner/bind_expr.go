@@ -23,6 +23,7 @@ type binder struct {
 	group   *grouping     // set while binding what stands above an aggregation
 	legacy  *legacyWindow // the group window of the SELECT block being bound
 	depth   int           // of the expression being bound inside others
+	match   *matching     // set while binding MEASURES and DEFINE
 	over    *overing      // set while binding what may hold OVER windows
 	subs    *subqueries   // of the SELECT block being bound; nil where none may stand
 	outer   *outerQuery   // the query around the one being bound
@@ -43,6 +44,11 @@ func (b *binder) expr(s *scope, e sql.Expr) (expr.Expr, error) {
 	case *sql.Ident:
 		if a := b.over.alias(x); a != nil {
 			return b.expr(s, a)
+		}
+	}
+	if b.match != nil {
+		if x, err := b.match.replace(b, e); x != nil || err != nil {
+			return x, diag.At(err, e.Position())
 		}
 	}
 	if b.group != nil {

@@ -53,16 +53,10 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 		return aliased(n, "", r.Alias, r.Pos)
 	case *sql.Join:
 		return b.join(r)
-	}
-	return nil, nil, refuseTableRef(r)
-}
-
-func refuseTableRef(r sql.TableRef) error {
-	switch r := r.(type) {
 	case *sql.MatchRecognize:
-		return diag.New(diag.Unsupported, r.Pos, "MATCH_RECOGNIZE is not supported")
+		return b.matchRecognize(r)
 	}
-	return diag.New(diag.Unsupported, r.Position(), "this element of FROM is not supported")
+	return nil, nil, diag.New(diag.Unsupported, r.Position(), "this element of FROM is not supported")
 }
 
 // aliased gives a node its name and column names in the query.

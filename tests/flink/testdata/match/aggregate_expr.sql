@@ -1,0 +1,2 @@
+CREATE TABLE ticks (sym STRING, ts TIMESTAMP(3), price INT, tax INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES SUM(A.price) / COUNT(A.price) AS q, CAST(AVG(A.price) AS STRING) || A.sym AS t, CASE WHEN MAX(A.price) > 24 THEN 1 ELSE 0 END AS c, SUM(A.price) + B.price AS m ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A+ B) DEFINE A AS A.price > 18) m;

@@ -1,0 +1,2 @@
+CREATE TABLE ticks (sym STRING, ts TIMESTAMP(3), price INT, tax INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES COUNT(*) AS n, COUNT(A.price) AS na, SUM(A.price * A.tax) AS s, AVG(price) AS p, MIN(B.price) AS lo, MAX(price) AS hi, SUM(B.tax) AS nobody, COUNT(B.tax) AS nb ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A+? B? C) DEFINE A AS A.price > 18, B AS B.price < 16, C AS C.price > 10) m;

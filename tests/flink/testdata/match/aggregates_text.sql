@@ -1,0 +1,2 @@
+CREATE TABLE ticks (sym STRING, ts TIMESTAMP(3), price INT, tax INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES MIN(A.sym) AS a, FIRST_VALUE(A.price) AS f, LAST_VALUE(A.price) AS l, LISTAGG(A.sym) AS s, SUM(CAST(A.price AS DECIMAL(10, 2))) AS d, AVG(CAST(A.price AS DOUBLE)) AS x, STDDEV_POP(A.price) AS v ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A+ B) DEFINE A AS A.price > 18) m;

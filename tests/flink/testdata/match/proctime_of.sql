@@ -1,0 +1,2 @@
+CREATE TABLE ticks (sym STRING NOT NULL, ts TIMESTAMP(3), price INT NOT NULL, tax INT, pt AS PROCTIME()) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT a FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY pt MEASURES MATCH_PROCTIME() AS p, A.price AS a ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE B AS B.price > A.price) m;

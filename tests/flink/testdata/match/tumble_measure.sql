@@ -1,0 +1,2 @@
+CREATE TABLE ticks (sym STRING, ts TIMESTAMP(3), price INT, tax INT, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT sym, TUMBLE_START(s, INTERVAL '10' SECOND) AS ws, COUNT(*) AS n FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.ts AS s, A.price AS ap PATTERN (A B) DEFINE B AS B.price < A.price) m GROUP BY sym, TUMBLE(s, INTERVAL '10' SECOND);
