@@ -202,7 +202,7 @@ func (c *overCore) end() {
 	}
 }
 
-// drop forgets the partition of row i, whose rows are all taken out.
+// drop forgets the partition of row i, whose rows are all taken out. It is key i of the last probe of the value lists.
 func (c *overCore) drop(i int) error {
 	if !c.hasAggs || c.refs[i] == checkpoint.NoRow {
 		return nil
@@ -213,7 +213,11 @@ func (c *overCore) drop(i int) error {
 			c.refs[k] = checkpoint.NoRow
 		}
 	}
-	return c.agg.remove(ref, c.keys.Key(i), c.keys.Hashes[i])
+	if err := c.agg.removeAt(c.keys, i); err != nil {
+		return err
+	}
+	c.agg.groups.Delete(ref)
+	return nil
 }
 
 // overSub is the sub-key of a row: its time, so that rows are in its order, and a number that tells rows of one time

@@ -168,5 +168,8 @@ func (f *overFrame) begin(c *overCore, keys *checkpoint.Keys) error {
 	if err := c.agg.groups.Probe(keys, c.refs); err != nil {
 		return err
 	}
+	if err := c.agg.probeLists(keys); err != nil {
+		return err
+	}
 	return f.idle.touch(keys, c.drop)
 }

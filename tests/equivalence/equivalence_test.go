@@ -117,6 +117,9 @@ type trial struct {
 	// pending are rows not sent yet, bursts how many come at once.
 	pending map[feedPlace][]memory.Row
 	bursts  int
+	// rows bounds the rows of a table. Many of them have many or few different values, and leave the memory.
+	rows   int
+	domain int64
 }
 
 type feedPlace struct {
@@ -131,11 +134,11 @@ func runSeed(t *testing.T, seed uint64) {
 	defer func() { _ = checkpoint.SetFailpoint("") }()
 	g := &gen{r: r}
 	q := g.whole()
-	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(20) == 0, unique: g.unique, pending: map[feedPlace][]memory.Row{}}
+	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(12) == 0, rows: 40, domain: 6, unique: g.unique, pending: map[feedPlace][]memory.Row{}}
 	o := &streamsql.Options{
 		Connectors: append([]connectors.Connector{*x.bus.Connector()}, streamsql.DefaultConnectors(io.Discard)...),
 		Settings: map[string]string{"execution.checkpointing.interval": "1000 d", "restart-strategy.type": "fixed-delay",
-			"restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "100000",
+			"restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "300",
 			"table.local-time-zone": "UTC", "table.exec.sink.not-null-enforcer": "DROP", "parallelism.default": []string{"1", "2", "4"}[r.IntN(3)]},
 	}
 	if r.IntN(5) == 0 {
@@ -145,6 +148,9 @@ func runSeed(t *testing.T, seed uint64) {
 	}
 	if r.IntN(2) == 0 {
 		o.Memory = 32 << 10
+	}
+	if r.IntN(5) == 0 && g.pays(q, 250) {
+		x.rows, x.domain = 250, []int64{2, 6, 300}[r.IntN(3)]
 	}
 	dir := ""
 	if x.dir {
@@ -161,7 +167,7 @@ func runSeed(t *testing.T, seed uint64) {
 		x.bus.Feed(table).SetSplits(n)
 	}
 	key := x.define(q, []string{"on-event", "on-periodic"}[r.IntN(2)])
-	x.what = fmt.Sprintf("seed %d: %s (key %d, %v, memory %d, durable %v)", seed, x.stmt, key, o.Settings["parallelism.default"], o.Memory, x.dir)
+	x.what = fmt.Sprintf("seed %d: %s (key %d, %v, memory %d, durable %v, rows %d)", seed, x.stmt, key, o.Settings["parallelism.default"], o.Memory, x.dir, x.rows)
 	if *verbose {
 		t.Log(x.what)
 	}
@@ -238,7 +244,7 @@ func (x *trial) feed() tables {
 	final := tables{}
 	keyed := map[int64]row{}
 	taken := map[int64]bool{}
-	n := 1 + x.r.IntN(40*(1+len(x.tables)))
+	n := 1 + x.r.IntN(x.rows*(1+len(x.tables)))
 	for i := range n {
 		table := x.tables[x.r.IntN(len(x.tables))]
 		v := row{x.value(), x.value(), x.value()}
@@ -316,7 +322,12 @@ func (x *trial) retract(live []row, v row) []row {
 	return live
 }
 
-func (x *trial) value() value { return randomValue(x.r) }
+func (x *trial) value() value {
+	if x.r.IntN(3) == 0 {
+		return value{v: x.r.Int64N(x.domain)}
+	}
+	return randomValue(x.r)
+}
 
 // send adds a row to a random split of a table that may have several: the others' rows have to stay in order.
 func (x *trial) send(table string, k types.RowKind, r row) {
@@ -345,10 +356,10 @@ func (x *trial) flush() {
 
 // disturb now and then takes a checkpoint, arms a failure, or stops the job and starts it again.
 func (x *trial) disturb() {
-	switch x.r.IntN(24) {
+	switch x.r.IntN(24 * x.rows / 40) {
 	case 0, 1:
 		if _, err := x.job.Checkpoint(x.ctx); err != nil && x.job.Status().State.Ended() {
-			x.t.Fatalf("%s\n%v", x.what, err)
+			x.t.Fatalf("%s\n%v: %v", x.what, err, x.job.Wait(x.ctx))
 		}
 	case 2:
 		point := points[x.r.IntN(len(points))]

@@ -76,7 +76,7 @@ func (g *gen) narrow(q query) query {
 }
 
 // maxRows bounds the rows of any operator of a query, so that a seed takes well below a second.
-const maxRows = 2000
+const maxRows = 4000
 
 type tooManyRows struct{}
 
