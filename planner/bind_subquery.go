@@ -254,6 +254,9 @@ func (b *binder) exists(s *scope, e *sql.Exists) (expr.Expr, error) {
 		return nil, err
 	}
 	r, err := b.correlated(e.Query, s)
+	if err == nil && b.alwaysRow(e.Query) {
+		return expr.NewBoolLiteral(true), nil
+	}
 	if err == nil {
 		r, err = r.perKey(e.Pos, countOf(nil, -1))
 	}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql/sql"
@@ -99,10 +100,23 @@ func halfKind(not bool) JoinKind {
 	return SemiJoin
 }
 
+// alwaysRow reports a query that gives exactly one row whatever it reads: an aggregation without GROUP BY.
+func (b *binder) alwaysRow(q sql.Query) bool {
+	s, ok := q.(*sql.Select)
+	return ok && s.GroupBy == nil && s.Having == nil && s.Qualify == nil && s.Limit == nil && s.Offset == nil &&
+		slices.ContainsFunc(s.Items, func(it sql.SelectItem) bool { return b.hasAggregate(it.X) })
+}
+
 func (b *binder) existsJoin(in Node, s *scope, e *sql.Exists, not bool) (Node, error) {
 	r, err := b.correlated(e.Query, s)
 	if err != nil {
 		return nil, err
+	}
+	if b.alwaysRow(e.Query) {
+		if not {
+			return &Filter{In: in, Cond: expr.NewBoolLiteral(false)}, nil
+		}
+		return in, nil
 	}
 	if len(r.on) == 0 && !r.singleRow() {
 		// One row tells as much as all of them, and keeps no state per row.
