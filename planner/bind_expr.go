@@ -266,7 +266,7 @@ func literal(e *sql.Literal) (expr.Expr, error) {
 		case "FALSE":
 			return expr.NewBoolLiteral(false), nil
 		}
-		return expr.NewNullLiteral(), nil
+		return &expr.Literal{Value: types.NullDatum, T: types.BoolType}, nil
 	case sql.LitDate:
 		return expr.NewDateLiteral(e.Text)
 	case sql.LitTime:

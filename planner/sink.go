@@ -77,6 +77,8 @@ func (b *builder) fit(in *phys, t *sinkTarget, m connectors.SinkMode) (choice, b
 	}
 	key := sinkKey(t, m)
 	switch contained, exact := keyFit(in.keys, key); {
+	case force && contained && exact && canGive(in, demand{Update: OnlyAfter}):
+		return choice{demand: demand{Update: OnlyAfter}, materialize: true, note: "materialised by the primary key as " + keyMaterialize + " = FORCE asks"}, true
 	case force:
 		return choice{demand: full, materialize: true, note: "materialised by the primary key as " + keyMaterialize + " = FORCE asks"}, canGive(in, full)
 	case !updating:

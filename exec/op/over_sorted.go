@@ -13,7 +13,7 @@ import (
 // overSorted is the OVER window ordered by a column that is no time: a row can come anywhere in its partition, and be
 // taken back, which changes the results of the rows behind it. A new row leaves with its own kind, one taken back
 // leaves as -D; then each row behind it leaves as -U and +U, up to the first whose accumulators stay what they were.
-// With RANGE the other rows of the same value count as behind.
+// With RANGE so do the other rows of the same value, before a new one.
 //
 // State is every row with the accumulators up to and including it, so that a change costs the rows behind it. Only
 // accumulators that are bytes of their row can be kept so: none with tables of their own.
@@ -316,32 +316,25 @@ func (o *overSorted) accumulate(b *batch.Batch, list []overEntry, lo, hi int) (s
 	return true, nil
 }
 
-// change gives rows the accumulators reached: the new one first, then those that had others.
+// change gives rows the accumulators reached: the new one, and those that had others, in their order.
 func (o *overSorted) change(w bucket, list []overEntry, kind types.RowKind, out exec.Emitter) error {
 	for _, e := range list {
-		if !e.isNew() {
-			continue
-		}
-		if err := o.show(e, o.agg, o.fn, kind); err != nil {
-			return err
-		}
-		if err := o.keep(w, e); err != nil {
-			return err
-		}
-	}
-	for _, e := range list {
-		if e.isNew() || bytes.Equal(e.agg, o.agg) && bytes.Equal(e.fn, o.fn) {
+		after := types.UpdateAfter
+		switch {
+		case e.isNew():
+			after = kind
+		case bytes.Equal(e.agg, o.agg) && bytes.Equal(e.fn, o.fn):
 			continue
 		}
 		if err := o.core.flushFull(out); err != nil {
 			return err
 		}
-		if o.spec.EmitUpdateBefore {
+		if o.spec.EmitUpdateBefore && !e.isNew() {
 			if err := o.show(e, e.agg, e.fn, types.UpdateBefore); err != nil {
 				return err
 			}
 		}
-		if err := o.show(e, o.agg, o.fn, types.UpdateAfter); err != nil {
+		if err := o.show(e, o.agg, o.fn, after); err != nil {
 			return err
 		}
 		if err := o.keep(w, e); err != nil {

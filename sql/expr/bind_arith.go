@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"math"
+
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -45,9 +47,28 @@ func NewUnary(op string, x Expr) (Expr, error) {
 		if op == "+" {
 			return x, nil
 		}
+		if l, ok := x.(*Literal); ok {
+			if n := negated(l); n != nil {
+				return n, nil
+			}
+		}
 		return &Unary{Op: op, X: x, T: t}, nil
 	}
 	return nil, diag.New(diag.Unsupported, diag.Pos{}, "operator %s is not supported", op)
+}
+
+// negated is -l where the sign belongs to the literal: the smallest INT and BIGINT, whose digits alone are of a wider type,
+// and zero, which as a literal has no sign. nil elsewhere.
+func negated(l *Literal) *Literal {
+	switch {
+	case l.T.Kind == types.BigInt && l.Value.I64 == -math.MinInt32:
+		return &Literal{Value: types.IntDatum(math.MinInt32), T: types.IntType.NotNull()}
+	case l.T.Kind == types.Decimal && l.T.Scale == 0 && l.T.Precision == 19 && l.Value.I128() == types.I128(math.MinInt64).Neg():
+		return &Literal{Value: types.IntDatum(math.MinInt64), T: types.BigIntType.NotNull()}
+	case l.T.Kind == types.Double && l.Value.F64 == 0:
+		return l
+	}
+	return nil
 }
 
 // typeNulls gives untyped NULL operands the type of the other side, or INT when both are NULL.

@@ -179,6 +179,10 @@ func NewBetween(x, lo, hi Expr, not, symmetric bool) (Expr, error) {
 
 // NewIn is x [NOT] IN (list). All values are brought to one common type, as Flink's IN does.
 func NewIn(x Expr, list []Expr, not bool) (Expr, error) {
+	list, err := numbersOfText(x.Type(), list)
+	if err != nil {
+		return nil, err
+	}
 	ts := []types.Type{x.Type()}
 	for _, e := range list {
 		ts = append(ts, e.Type())
@@ -212,6 +216,26 @@ func NewIn(x Expr, list []Expr, not bool) (Expr, error) {
 		return NewUnary("NOT", or)
 	}
 	return or, nil
+}
+
+// numbersOfText converts the strings of an IN list to the type of the number they are looked for in, as Flink does there,
+// and only there.
+func numbersOfText(t types.Type, list []Expr) ([]Expr, error) {
+	if !t.IsNumeric() {
+		return list, nil
+	}
+	out := make([]Expr, len(list))
+	for i, e := range list {
+		out[i] = e
+		if e.Type().IsString() {
+			c, err := NewCast(e, t.WithNull(true), false)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = c
+		}
+	}
+	return out, nil
 }
 
 // newInLiterals builds the set form when every element is a constant of a type that a hash set can hold.

@@ -55,11 +55,14 @@ func roundEval(trunc bool) func(*site) func(Session) Eval {
 		var e Eval
 		switch {
 		case from.Phys() == types.PhysF64:
-			bits := 64
-			if from.Kind == types.Float {
-				bits = 32
-			}
-			e = perRow(vecF64, func(x row) (float64, *diag.Error) { return roundFloat(x.f64(0), digits(x), bits, trunc) })
+			single := from.Kind == types.Float
+			e = perRow(vecF64, func(x row) (float64, *diag.Error) {
+				v, err := roundFloat(x.f64(0), digits(x), trunc)
+				if single {
+					v = float64(float32(v))
+				}
+				return v, err
+			})
 		case from.Kind == types.Decimal:
 			e = datumEval(to, func(x row) (types.Datum, *diag.Error) {
 				v, ok := roundDecimal(wide(x.args[0], x.args[0].Idx(x.r)), from.Scale, digits(x), to, trunc)
@@ -100,8 +103,8 @@ func roundDecimal(v types.Int128, scale, n int, t types.Type, trunc bool) (types
 	return w, ok && w.FitsDigits(t.Precision)
 }
 
-// roundFloat rounds by the shortest decimal text, as BigDecimal.valueOf(x).setScale does.
-func roundFloat(f float64, n, bits int, trunc bool) (float64, *diag.Error) {
+// roundFloat rounds by the shortest decimal text, as BigDecimal.valueOf(x).setScale does. A FLOAT is rounded as the DOUBLE it is.
+func roundFloat(f float64, n int, trunc bool) (float64, *diag.Error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		name := "ROUND"
 		if trunc {
@@ -113,7 +116,7 @@ func roundFloat(f float64, n, bits int, trunc bool) (float64, *diag.Error) {
 	if n > 340 {
 		return f, nil
 	}
-	r, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, bits))
+	r, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64))
 	scale := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(n, -n, 0))), nil))
 	if n < -340 {
 		return 0, nil
@@ -128,10 +131,6 @@ func roundFloat(f float64, n, bits int, trunc bool) (float64, *diag.Error) {
 	}
 	r.SetInt(q)
 	r.Quo(r, scale)
-	if bits == 32 {
-		v, _ := r.Float32()
-		return float64(v), nil
-	}
 	v, _ := r.Float64()
 	return v, nil
 }

@@ -17,15 +17,15 @@ func stringFn(name, usage, doc string, sp spec, aliases ...string) *Func {
 func stringFuncs() []*Func {
 	return []*Func{
 		stringFn("UPPER", "UPPER(string)", "The string in upper case; the length may change (ß is SS).",
-			spec{params: "s", ret: types.StringType, eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
+			spec{params: "s", retOf: argType(0), eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
 				return appendUpper(dst, x.str(0)), nil
 			})}),
 		stringFn("LOWER", "LOWER(string)", "The string in lower case.",
-			spec{params: "s", ret: types.StringType, eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
+			spec{params: "s", retOf: argType(0), eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
 				return appendLower(dst, x.str(0)), nil
 			})}),
 		stringFn("INITCAP", "INITCAP(string)", "Every word with a capital first letter and small others; words are runs of ASCII letters and digits.",
-			spec{params: "s", ret: types.StringType, eval: texts(initcap)}),
+			spec{params: "s", retOf: argType(0), eval: texts(initcap)}),
 		stringFn("CHAR_LENGTH", "CHAR_LENGTH(string)", "The number of code points.",
 			spec{params: "s", ret: types.IntType, eval: ints(func(x row) (int64, *diag.Error) {
 				return int64(utf8.RuneCountInString(x.str(0))), nil
@@ -37,9 +37,9 @@ func stringFuncs() []*Func {
 				}
 				return dst, nil
 			})}),
-		stringFn("CONCAT_WS", "CONCAT_WS(separator, string, …)",
+		stringFn("CONCAT_WS", "CONCAT_WS(separator [, string, …])",
 			"The strings that are not NULL with the separator between them; NULL only if the separator is.",
-			spec{params: "ss*", ret: types.StringType, sees: true, eval: texts(concatWS)}),
+			spec{params: "s|s*", ret: types.StringType, sees: true, eval: texts(concatWS)}),
 		stringFn("REVERSE", "REVERSE(string)", "The code points in reverse order.",
 			spec{params: "s", ret: types.StringType, eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
 				for s := x.str(0); s != ""; {
@@ -59,7 +59,7 @@ func stringFuncs() []*Func {
 			spec{params: "sss", ret: types.StringType, sees: true, eval: texts(translate)}),
 		stringFn("OVERLAY", "OVERLAY(string PLACING replacement FROM start [FOR length])",
 			"The string with length code points (default: those of replacement) from start on replaced. A start outside the string changes nothing.",
-			spec{params: "ssi|i", ret: types.StringType, eval: texts(overlay)}),
+			spec{params: "ssi|i", retOf: overlayType, eval: texts(overlay)}),
 		stringFn("LPAD", "LPAD(string, length, pad)", "The string filled on the left with pad, or cut, to length code points; NULL for a negative length or an empty pad.",
 			spec{params: "sis", ret: types.StringType, nullable: true, eval: texts(padder(true))}),
 		stringFn("RPAD", "RPAD(string, length, pad)", "The string filled on the right with pad, or cut, to length code points; NULL for a negative length or an empty pad.",
@@ -310,6 +310,12 @@ func cutRunes(s string, n int64) int {
 	return len(s)
 }
 
+// overlayType is VARCHAR with the lengths of both strings added.
+func overlayType(b *site) (types.Type, error) {
+	n := b.args[0].Type().Precision + b.args[1].Type().Precision
+	return types.Lengthed(types.Varchar, min(n, types.MaxLength)), nil
+}
+
 func overlay(dst []byte, x row) ([]byte, *diag.Error) {
 	s, r, start := x.str(0), x.str(1), x.i64(2)
 	count := int64(utf8.RuneCountInString(s))
@@ -391,7 +397,11 @@ func eltType(b *site) (types.Type, error) {
 	for _, a := range b.args[1:] {
 		ts = append(ts, a.Type())
 	}
-	return CommonType(ts)
+	t, err := CommonType(ts)
+	if t.Kind == types.Char {
+		t.Kind = types.Varchar
+	}
+	return t, err
 }
 
 func eltCheck(b *site) error {

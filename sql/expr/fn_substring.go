@@ -15,12 +15,12 @@ func substringFuncs() []*Func {
 			"length code points from start on; a negative start counts from the end, 0 is 1; NULL for a negative length.",
 			spec{params: "sI|I", retOf: varchar(0), nullable: true, eval: pieces(substring)}, "SUBSTR"),
 		stringFn("LEFT", "LEFT(string, n)", "The first n code points; empty for n <= 0.",
-			spec{params: "si", ret: types.StringType, eval: pieces(func(x row) (string, *diag.Error) {
+			spec{params: "si", retOf: varchar(0), eval: pieces(func(x row) (string, *diag.Error) {
 				s := x.str(0)
 				return s[:cutRunes(s, x.i64(1))], nil
 			})}),
 		stringFn("RIGHT", "RIGHT(string, n)", "The last n code points; empty for n <= 0.",
-			spec{params: "si", ret: types.StringType, eval: pieces(func(x row) (string, *diag.Error) {
+			spec{params: "si", retOf: varchar(0), eval: pieces(func(x row) (string, *diag.Error) {
 				s, n := x.str(0), x.i64(1)
 				if n <= 0 {
 					return "", nil
@@ -30,11 +30,11 @@ func substringFuncs() []*Func {
 		{Name: "TRIM", Category: "string", Usage: "TRIM([BOTH | LEADING | TRAILING] [characters FROM] string)",
 			Doc: "The string without characters of a set (default: the space) at its ends.", Bind: bindTrim},
 		stringFn("BTRIM", "BTRIM(string [, characters])", "The string without characters of a set (default: the space) at both ends.",
-			spec{params: "s|s", ret: types.StringType, eval: trimEval(true, true)}),
+			spec{params: "s|s", retOf: varchar(0), eval: trimEval(true, true)}),
 		stringFn("LTRIM", "LTRIM(string [, characters])", "The string without leading characters of a set (default: the space).",
-			spec{params: "s|s", ret: types.StringType, eval: trimEval(true, false)}),
+			spec{params: "s|s", retOf: varchar(0), eval: trimEval(true, false)}),
 		stringFn("RTRIM", "RTRIM(string [, characters])", "The string without trailing characters of a set (default: the space).",
-			spec{params: "s|s", ret: types.StringType, eval: trimEval(false, true)}),
+			spec{params: "s|s", retOf: varchar(0), eval: trimEval(false, true)}),
 		stringFn("POSITION", "POSITION(part IN string [FROM start])", "The position of the first occurrence of part, 0 if there is none.",
 			spec{params: "ss|i", ret: types.IntType, eval: ints(locate)}),
 		stringFn("LOCATE", "LOCATE(part, string [, start])", "The position of the first occurrence of part at or behind start, 0 if there is none.",
@@ -129,6 +129,9 @@ func locate(x row) (int64, *diag.Error) {
 		if from = x.i64(2); from < 1 {
 			return 0, nil
 		}
+	}
+	if part == "" {
+		return 1, nil
 	}
 	if from > 1 && from > int64(utf8.RuneCountInString(s))+1 {
 		return 0, nil
@@ -232,11 +235,11 @@ func splitIndexEval(b *site) func(Session) Eval {
 		if s == "" || i < 0 {
 			return "", isNull
 		}
-		if sep == "" {
-			if r := nthRune(s, int(i)); r != "" {
-				return r, nil
+		if sep == "" { // it separates nothing, unlike in SPLIT
+			if i > 0 {
+				return "", isNull
 			}
-			return "", isNull
+			return s, nil
 		}
 		for ; i > 0; i-- {
 			at := strings.Index(s, sep)

@@ -385,6 +385,9 @@ func bindTimestampAdd(c *CallSite) (Bound, error) {
 		if t.Kind == types.Date && millis > 0 && millis < dayMillis {
 			return types.TimestampOf(types.Timestamp, 6), nil
 		}
+		if unit == "MILLISECOND" && t.IsTimestamp() {
+			return types.TimestampOf(t.Kind, max(t.Precision, 3)), nil
+		}
 		return t, nil
 	}, eval: func(b *site) func(Session) Eval {
 		// TIMESTAMP_LTZ is added to on UTC fields, as Flink does.

@@ -122,7 +122,10 @@ func NewTimeLiteral(text string) (Expr, error) {
 
 // NewTimestampLiteral is TIMESTAMP 'yyyy-MM-dd HH:mm:ss[.f]': TIMESTAMP(p) with p the digits of the fraction.
 func NewTimestampLiteral(text string) (Expr, error) {
-	date, clock, _ := strings.Cut(text, " ")
+	date, clock, timed := strings.Cut(text, " ")
+	if !timed {
+		clock, text = "00:00:00", text+" 00:00:00"
+	}
 	_, frac, _ := strings.Cut(clock, ".")
 	_, dateOK := types.ParseDate(date)
 	sec, nanos, ok := types.ParseTimestamp(text)
