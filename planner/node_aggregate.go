@@ -9,6 +9,7 @@ import (
 	"github.com/streamsql/streamsql/exec/op"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Aggregate groups by the columns Keys; the output is the keys, then the aggregates. No keys: one global group.
@@ -40,6 +41,40 @@ func (n *Aggregate) Fields() []Field {
 
 func (n *Aggregate) label() string {
 	return fmt.Sprintf("Aggregate(groupBy=[%s], select=[%s])", keyNames(n.In.Fields(), n.Keys), aggList(n.Aggs, n.Names))
+}
+
+// fold makes one row of an aggregation without keys over input that is empty by its text, such as WHERE FALSE: Flink gives
+// out that row, although the same aggregation over a table without rows gives none.
+func (n *Aggregate) fold(*optimizer) (Node, error) {
+	if len(n.Keys) > 0 || !emptyByText(n.In) {
+		return n, nil
+	}
+	row := make([]expr.Expr, len(n.Aggs))
+	for i, a := range n.Aggs {
+		switch {
+		case a.User != nil:
+			return n, nil
+		case a.Kind == expr.AggCount || a.Kind == expr.AggCountStar:
+			row[i] = &expr.Literal{Value: types.IntDatum(0), T: a.Type}
+		case a.Type.Nullable:
+			row[i] = &expr.Literal{Value: types.NullDatum, T: a.Type}
+		default:
+			return n, nil
+		}
+	}
+	return &Values{Rows: [][]expr.Expr{row}, Schema: n.Fields()}, nil
+}
+
+func emptyByText(n Node) bool {
+	switch n := n.(type) {
+	case *Values:
+		return len(n.Rows) == 0
+	case *Project:
+		return emptyByText(n.In)
+	case *Filter:
+		return emptyByText(n.In)
+	}
+	return false
 }
 
 func aggFields(in []Field, keys []int, aggs []expr.Agg, names []string) []Field {

@@ -35,7 +35,15 @@ func (n *materialize) stateful() bool { return true }
 func (n *materialize) modify(*phys, Kinds) Kinds { return AllKinds }
 
 func (n *materialize) settle(p *phys, _ demand, _ *Trait, apply bool) bool {
-	return p.settleInput(0, full, apply)
+	return p.settleInput(0, n.wants(), apply)
+}
+
+// wants is what the input must send. Where its key is the sink's, a row of a key replaces the one before it.
+func (n *materialize) wants() demand {
+	if len(n.InputKey) == len(n.Key) && subset(n.InputKey, n.Key) {
+		return demand{Update: OnlyAfter}
+	}
+	return full
 }
 
 func (n *materialize) upsertKeys(*phys) [][]int { return [][]int{n.Key} }

@@ -171,7 +171,7 @@ func TestOverByValue(t *testing.T) {
 	// Rows of equal value: with RANGE they share what comes out, with ROWS the later one is behind.
 	o, out := open(false, overAgg(t, expr.AggCountStar, -1, false), overRank(expr.OverRank), overRank(expr.OverDenseRank))
 	processOver(t, o, out, overBatch([]overRow{{"a", 1, 5}, {"a", 2, 5}, {"a", 1, 3}, {"b", 1, 1}}))
-	expectRows(t, out.take(), "+I[5,1,1,1]", "+I[5,2,1,1]", "-U[5,1,1,1]", "+U[5,2,1,1]",
+	expectRows(t, out.take(), "+I[5,1,1,1]", "-U[5,1,1,1]", "+U[5,2,1,1]", "+I[5,2,1,1]",
 		"+I[3,1,1,1]", "-U[5,2,1,1]", "+U[5,3,2,2]", "-U[5,2,1,1]", "+U[5,3,2,2]", "+I[1,1,1,1]")
 	processOver(t, o, out, overBatch([]overRow{{"a", 1, 5}}, types.Delete))
 	expectRows(t, out.take(), "-D[5,3,2,2]", "-U[5,3,2,2]", "+U[5,2,2,2]")

@@ -397,11 +397,7 @@ func eltType(b *site) (types.Type, error) {
 	for _, a := range b.args[1:] {
 		ts = append(ts, a.Type())
 	}
-	t, err := CommonType(ts)
-	if t.Kind == types.Char {
-		t.Kind = types.Varchar
-	}
-	return t, err
+	return CommonType(ts)
 }
 
 func eltCheck(b *site) error {

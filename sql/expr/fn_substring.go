@@ -30,7 +30,7 @@ func substringFuncs() []*Func {
 		{Name: "TRIM", Category: "string", Usage: "TRIM([BOTH | LEADING | TRAILING] [characters FROM] string)",
 			Doc: "The string without characters of a set (default: the space) at its ends.", Bind: bindTrim},
 		stringFn("BTRIM", "BTRIM(string [, characters])", "The string without characters of a set (default: the space) at both ends.",
-			spec{params: "s|s", retOf: varchar(0), eval: trimEval(true, true)}),
+			spec{params: "s|s", ret: types.StringType, eval: trimEval(true, true)}),
 		stringFn("LTRIM", "LTRIM(string [, characters])", "The string without leading characters of a set (default: the space).",
 			spec{params: "s|s", retOf: varchar(0), eval: trimEval(true, false)}),
 		stringFn("RTRIM", "RTRIM(string [, characters])", "The string without trailing characters of a set (default: the space).",
