@@ -21,6 +21,7 @@ func NewOverFinal(spec OverSpec, order []SortKey) func() exec.Operator {
 }
 
 type overFinal struct {
+	atEnd
 	spec  OverSpec
 	order []SortKey
 	enc   *exec.KeyEncoder

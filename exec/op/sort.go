@@ -36,6 +36,7 @@ func NewSort(spec SortSpec) func() exec.Operator {
 }
 
 type sorter struct {
+	atEnd
 	exec.Stateless
 	spec SortSpec
 	enc  *exec.KeyEncoder
