@@ -101,6 +101,14 @@ func (n *Aggregate) stateful() bool        { return true }
 func (n *Aggregate) updates() bool         { return !n.fuses() }
 func (n *Aggregate) physicalLabel() string { return "Group" + n.label() }
 
+// grows: only groups can become more and more; one alone is as large as what its functions keep.
+func (n *Aggregate) grows(ttl int64) string {
+	if n.fuses() || len(n.Keys) == 0 || hinted(n.TTL, ttl) != 0 {
+		return ""
+	}
+	return "an aggregation keeps a row for every group it has met; '" + keyStateTTL + "' or the hint STATE_TTL bounds that, or windows"
+}
+
 func (n *Aggregate) modify(_ *phys, in Kinds) Kinds {
 	if in != Inserts {
 		return AllKinds

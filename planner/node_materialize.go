@@ -32,6 +32,13 @@ func (n *materialize) label() string {
 func (n *materialize) slug() string   { return "materialize" }
 func (n *materialize) stateful() bool { return true }
 
+func (n *materialize) grows(ttl int64) string {
+	if ttl > 0 {
+		return ""
+	}
+	return "the sink's rows are kept by its primary key; '" + keyStateTTL + "' bounds that, or a primary key that contains the query's key"
+}
+
 func (n *materialize) modify(*phys, Kinds) Kinds { return AllKinds }
 
 func (n *materialize) settle(p *phys, _ demand, _ *Trait, apply bool) bool {

@@ -25,6 +25,13 @@ func (n *normalize) label() string {
 	return fmt.Sprintf("ChangelogNormalize(key=[%s])", keyNames(n.In.Fields(), n.Key))
 }
 
+func (n *normalize) grows(ttl int64) string {
+	if n.removed || ttl > 0 {
+		return ""
+	}
+	return "the newest row of every primary key of an upsert source is kept; '" + keyStateTTL + "' bounds that"
+}
+
 // dropBefore removes -U rows for a consumer that wants +U only.
 type dropBefore struct{ In Node }
 

@@ -127,6 +127,20 @@ func (n *Over) updates() bool {
 	return len(n.Order) != 1 || n.by() == op.OverByValue || updating(n.In)
 }
 
+// grows: a RANGE frame that begins at a distance lets go of what is older.
+func (n *Over) grows(ttl int64) string {
+	grow := n.updates() || slices.ContainsFunc(n.Calls, func(c overCall) bool { return c.Frame.Rows || c.Frame.Lo == expr.UnboundedPreceding })
+	switch {
+	case n.Final || ttl > 0 || !grow:
+		return ""
+	case n.updates():
+		return "an OVER window in the order of values keeps all rows; '" + keyStateTTL + "' bounds that, or the order of a time attribute"
+	case len(n.Partition) == 0:
+		return ""
+	}
+	return "an OVER window keeps something of every partition it has met; '" + keyStateTTL + "' bounds that"
+}
+
 func (n *Over) physicalLabel() string {
 	s := strings.Replace(n.label(), "Over(", "OverAggregate(", 1)
 	if n.Final {

@@ -123,6 +123,8 @@ func (h *harness) statement(cmd string, s sql.Statement) (string, error) {
 		return plan.Explain(), nil
 	case "graph":
 		return graphText(plan), nil
+	case "grows":
+		return growsText(plan), nil
 	}
 	h.t.Fatalf("unknown command %s", cmd)
 	return "", nil
@@ -189,6 +191,17 @@ func steps(plan *Plan) string {
 		last = s.Plan
 	}
 	return sb.String()
+}
+
+// growsText is what EXPLAIN says about state without bound.
+func growsText(plan *Plan) string {
+	var out strings.Builder
+	for _, l := range strings.Split(plan.Explain(), "\n") {
+		if s, ok := strings.CutPrefix(strings.TrimSpace(l), "grows for ever:"); ok {
+			out.WriteString(strings.TrimSpace(s) + "\n")
+		}
+	}
+	return out.String()
 }
 
 func shortDelivery(plan *Plan) string {
