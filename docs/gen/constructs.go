@@ -4,7 +4,7 @@ package main
 type construct struct {
 	group, name string
 	probe       string // a statement over probeTables that has it
-	page        string // below docs/sql
+	page        string // below docs/sql; left out when there is none yet
 	differs     bool   // it is taken and stands in differences.md
 	note        string
 }
@@ -42,7 +42,7 @@ var constructs = []construct{
 	{queries, "UNNEST, WITH ORDINALITY", "SELECT id, x, n FROM t CROSS JOIN UNNEST(arr) WITH ORDINALITY AS w(x, n);", "unnest_lateral.md", false, ""},
 	{queries, "LATERAL (query)", "SELECT t.id, w.n FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE u.k = t.k GROUP BY u.k) AS w;", "unnest_lateral.md", false, ""},
 	{queries, "hints OPTIONS, STATE_TTL, LOOKUP", "SELECT /*+ STATE_TTL('t' = '1 d') */ t.id FROM t /*+ OPTIONS('rows-per-second' = '1') */ JOIN u ON t.id = u.id;", "joins.md#state", false, ""},
-	{queries, "MATCH_RECOGNIZE", "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS av ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE A AS A.v > 1, B AS B.v < 1) AS m;", "", false, ""},
+	{queries, "MATCH_RECOGNIZE", "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS av ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE A AS A.v > 1, B AS B.v < 1) AS m;", "match_recognize.md", false, ""},
 	{queries, "PIVOT, TABLESAMPLE", "SELECT * FROM t TABLESAMPLE SYSTEM (10);", "", false, ""},
 
 	{aggregates, "GROUP BY, HAVING", "SELECT k, SUM(v) FROM t GROUP BY k HAVING COUNT(*) > 1;", "aggregation.md", true, "changes of one batch are merged"},

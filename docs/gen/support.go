@@ -38,8 +38,8 @@ func support(testdata string) []byte {
 			fmt.Fprintf(&b, "%s| %s | | |\n|---|---|---|\n", strings.Repeat("\n", min(i, 1)), group)
 		}
 		page := ""
-		if c.page != "" {
-			file, _, _ := strings.Cut(c.page, "#")
+		file, _, _ := strings.Cut(c.page, "#")
+		if _, err := os.Stat(filepath.Join(testdata, "../../../docs/sql", file)); err == nil && file != "" {
 			page = fmt.Sprintf("[%s](%s)", strings.TrimSuffix(file, ".md"), c.page)
 		}
 		if c.note != "" {
