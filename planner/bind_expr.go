@@ -106,7 +106,7 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 			return nil, err
 		}
 		r, err := expr.NewCast(x, e.Type, e.Try)
-		if c, same := r.(*expr.Column); same && b.group == nil && c.Index < len(s.cols) && s.cols[c.Index].field.Time != NoTime {
+		if c, same := r.(*expr.Column); same && b.timeOf(s, c) != NoTime {
 			r = &expr.Cast{X: c, T: c.T} // a cast takes the time attribute away, also one to the same type
 		}
 		return r, err
@@ -186,6 +186,17 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		return expr.NewRow(nil, list)
 	}
 	return nil, refuseExpr(e)
+}
+
+// timeOf is the time attribute that column c, bound over s, is.
+func (b *binder) timeOf(s *scope, c *expr.Column) TimeAttr {
+	switch {
+	case b.match != nil && b.match.agg == nil:
+		return b.match.timeOf(c)
+	case b.group != nil || c.Index >= len(s.cols):
+		return NoTime
+	}
+	return s.cols[c.Index].field.Time
 }
 
 // elementOf is x[i]; of a ROW it is the field of that name, or the i-th one.

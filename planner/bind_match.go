@@ -39,7 +39,7 @@ func (b *binder) matchRecognize(r *sql.MatchRecognize) (Node, *scope, error) {
 	if err := refuseMatch(r); err != nil {
 		return nil, nil, err
 	}
-	n := &Match{In: in, Pos: r.Pos, Pattern: strings.Join(strings.Fields(r.Pattern), " ")}
+	n := &Match{In: in, Pos: r.Pos, Pattern: strings.Join(strings.Fields(r.Pattern[1:len(r.Pattern)-1]), " ")}
 	m := &matching{scope: s, own: -1, seen: seenNone}
 	if err := m.keys(b, r, n); err != nil {
 		return nil, nil, err
@@ -152,7 +152,7 @@ func (m *matching) unknownVariable(n sql.Name, where string) error {
 		names = append(names, v.Name)
 	}
 	e := diag.New(diag.Semantic, n.Pos, "%s is no variable of the pattern", n.Text).WithDetail("%s; PATTERN has %s", where, strings.Join(names, ", "))
-	if near := diag.Nearest(n.Text, names); near != "" {
+	if near := diag.Nearest(n.Text, names); near != "" && len(n.Text) > 1 { // any letter is near to any other
 		return e.WithHint("did you mean %s?", near)
 	}
 	return e.WithHint("add %s to PATTERN, or name one of its variables", n.Text)

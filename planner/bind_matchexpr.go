@@ -33,7 +33,7 @@ func (m *matching) ident(e *sql.Ident) (expr.Expr, error) {
 		if v = m.variable(path[0].Text); v >= 0 {
 			path = path[1:]
 		} else if _, n := m.scope.find("", path[0].Text); n == 0 {
-			return nil, m.unknownVariable(path[0], "columns are written with the variable whose rows they are of")
+			return nil, m.foreign(path)
 		}
 	}
 	c, rest, err := m.scope.resolve(path)
@@ -65,6 +65,17 @@ func (m *matching) ident(e *sql.Ident) (expr.Expr, error) {
 		}
 	}
 	return x, nil
+}
+
+// foreign is the error for a column written with a name that is no variable.
+func (m *matching) foreign(path sql.Path) error {
+	err := m.unknownVariable(path[0], "columns are written with the variable whose rows they are of")
+	var d *diag.Error
+	if asDiag(err, &d) && m.scope.hasTable(path[0].Text) {
+		v := m.vars[max(m.own, 0)].Name
+		d.WithHint("write %s.%s", v, path[1].Text)
+	}
+	return err
 }
 
 // inside is the call that wants all columns of one variable.
