@@ -10,7 +10,7 @@ import (
 // gen writes the query of a seed.
 type gen struct {
 	r *rand.Rand
-	// unique is set by queries that need every row of e at a time of its own, because rows of one time have no order.
+	// unique is set by queries that need every row of e and f at a time of its own, because rows of one time have no order.
 	unique bool
 }
 
@@ -78,7 +78,16 @@ func (g *gen) narrow(q query) query {
 // maxRows bounds the rows of any operator of a query, so that a seed takes well below a second.
 const maxRows = 4000
 
+// maxPairs bounds the pairs of rows that an operator compares.
+const maxPairs = 300_000
+
 type tooManyRows struct{}
+
+func checkPairs(n, m int) {
+	if n*m > maxPairs {
+		panic(tooManyRows{})
+	}
+}
 
 // checkRows stops an evaluation that gets too large.
 func checkRows(rows []row) []row {
@@ -88,23 +97,29 @@ func checkRows(rows []row) []row {
 	return rows
 }
 
-// pays reports whether q stays small over tables of n rows.
-func (g *gen) pays(q query, n int) (ok bool) {
+// evaluate is the result of q, unless it gets too large.
+func evaluate(q query, t tables) (rows []row, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			if _, ok = p.(tooManyRows); !ok {
+			if _, is := p.(tooManyRows); !is {
 				panic(p)
 			}
-			ok = false
+			rows, ok = nil, false
 		}
 	}()
+	return checkRows(q.eval(t)), true
+}
+
+// pays reports whether q stays small over tables of n rows.
+func (g *gen) pays(q query, n int) bool {
 	t := tables{}
 	for _, name := range append([]string{"v"}, tableNames...) {
 		for i := range n {
 			t[name] = append(t[name], row{randomValue(g.r), randomValue(g.r), {v: 20 + int64(i)/2}})
 		}
 	}
-	return len(q.eval(t)) <= maxRows
+	_, ok := evaluate(q, t)
+	return ok
 }
 
 func randomValue(r *rand.Rand) value {

@@ -79,6 +79,7 @@ func nulls(n int) row {
 
 // joinRows is a join by nested loops of rows cut to nl and nr columns; on sees the whole rows.
 func joinRows(kind string, left, right []row, nl, nr int, on func(l, r row) bool) (out []row) {
+	checkPairs(len(left), len(right))
 	matched := make([]bool, len(right))
 	for _, l := range left {
 		found := false
@@ -122,8 +123,9 @@ func (s semi) sql() string {
 }
 
 func (s semi) eval(t tables) (out []row) {
-	right := s.r.eval(t)
-	for _, l := range s.l.eval(t) {
+	left, right := s.l.eval(t), s.r.eval(t)
+	checkPairs(len(left), len(right))
+	for _, l := range left {
 		found, unknown := false, false
 		for _, r := range right {
 			if s.cond != nil {

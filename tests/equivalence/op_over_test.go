@@ -31,10 +31,11 @@ func init() {
 	})
 	registerLeaf("over by time", 4, func(g *gen, _ int) query {
 		o := over{in: nil, timed: &timed{}, order: []orderKey{{col: 2}}, calls: orderedCalls(g.r, 3), lo: unbounded}
-		*o.timed = g.timed("e")
+		unique := g.r.IntN(2) == 0
+		*o.timed = g.timed("e", unique)
 		o.in = *o.timed
 		o.partition = g.r.Perm(2)[:g.r.IntN(2)]
-		if g.r.IntN(2) == 0 {
+		if unique {
 			o.rows, o.numbered, g.unique = true, true, true
 			if g.r.IntN(3) > 0 {
 				o.lo = g.r.Int64N(5)
@@ -164,6 +165,7 @@ func (o over) sql() string {
 
 func (o over) eval(t tables) (out []row) {
 	for _, rows := range partitions(o.in.eval(t), o.partition) {
+		checkPairs(len(rows), len(rows))
 		slices.SortStableFunc(rows, func(a, b row) int { return compareRows(o.order, a, b) })
 		for i, r := range rows {
 			var frame []row

@@ -27,7 +27,7 @@ func init() {
 	})
 	registerLeaf("deduplication", 2, func(g *gen, _ int) query {
 		g.unique = true
-		return dedup{in: g.timed("e"), partition: g.r.IntN(2), last: g.r.IntN(2) == 0}
+		return dedup{in: g.timed("e", true), partition: g.r.IntN(2), last: g.r.IntN(2) == 0}
 	})
 }
 

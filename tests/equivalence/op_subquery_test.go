@@ -44,8 +44,9 @@ func (s scalarQuery) sql() string {
 }
 
 func (s scalarQuery) eval(t tables) (out []row) {
-	right := s.r.eval(t)
-	for _, l := range s.l.eval(t) {
+	left, right := s.l.eval(t), s.r.eval(t)
+	checkPairs(len(left), len(right))
+	for _, l := range left {
 		var rows []row
 		for _, r := range right {
 			if s.cond == nil || isTrue(s.cond.eval(both(l, r))) {

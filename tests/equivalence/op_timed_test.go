@@ -8,7 +8,7 @@ import (
 
 func init() {
 	registerLeaf("window", 5, func(g *gen, _ int) query {
-		w := windowed{tvf: g.tvf(g.timed("e"), true), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
+		w := windowed{tvf: g.tvf(g.timed("e", false), true), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
 		if w.tvf.kind == "SESSION" {
 			w.keys = w.tvf.keys
 		}
@@ -20,22 +20,22 @@ func init() {
 		return w
 	})
 	registerLeaf("window top-n", 2, func(g *gen, _ int) query {
-		return windowRank{tvf: g.tvf(g.timed("e"), false), keys: g.r.IntN(2), order: g.totalOrder(3), n: 1 + g.r.Int64N(3)}
+		return windowRank{tvf: g.tvf(g.timed("e", false), false), keys: g.r.IntN(2), order: g.totalOrder(3), n: 1 + g.r.Int64N(3)}
 	})
 	registerLeaf("window join", 2, func(g *gen, _ int) query {
-		l := g.tvf(g.timed("e"), false)
+		l := g.tvf(g.timed("e", false), false)
 		r := l
-		r.in = g.timed("f")
+		r.in = g.timed("f", false)
 		kind := []string{"INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"}[g.r.IntN(6)]
 		return windowJoin{kind: kind, l: l, r: r, cond: equalPlus(g)}
 	})
 	registerLeaf("interval join", 3, func(g *gen, _ int) query {
 		lo := g.r.Int64N(12) - 6
-		j := intervalJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: g.timed("e"), r: g.timed("f"), lo: lo, hi: lo + g.r.Int64N(8), cond: equalPlus(g)}
+		j := intervalJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: g.timed("e", false), r: g.timed("f", false), lo: lo, hi: lo + g.r.Int64N(8), cond: equalPlus(g)}
 		return j
 	})
 	registerLeaf("temporal join", 3, func(g *gen, _ int) query {
-		return temporal{left: g.r.IntN(2) == 0, l: g.timed("e"), col: g.r.IntN(2)}
+		return temporal{left: g.r.IntN(2) == 0, l: g.timed("e", false), col: g.r.IntN(2)}
 	})
 }
 
@@ -48,25 +48,84 @@ func equalPlus(g *gen) scalar {
 	return c
 }
 
-// timed is a table with event time ts, the second c2, perhaps filtered.
+// timed is a table, or a query of an append table, with event time ts, the second c2, perhaps filtered.
 type timed struct {
 	table string
+	query *timedQuery
 	where *scalar
 }
 
-func (g *gen) timed(table string) timed {
+// timedQuery has columns c0, c1, c2 and ts, which is still event time.
+type timedQuery struct {
+	text string
+	rows func(tables) []row
+}
+
+// timed is a table or a query over it; with unique its rows have times of their own if those of tables have.
+func (g *gen) timed(table string, unique bool) timed {
 	t := timed{table: table}
 	if g.r.IntN(3) == 0 {
 		c := randomCondition(g.r, 3, 1)
 		t.where = &c
 	}
+	if g.r.IntN(3) > 0 {
+		return t
+	}
+	in := timed{table: table}
+	switch n := g.r.IntN(5); {
+	case n == 0:
+		t.query = &timedQuery{"SELECT c0, c1, c2, ts FROM e UNION ALL SELECT c1 AS c0, c0 AS c1, c2, ts FROM f", func(t tables) []row {
+			out := slices.Clone(t["e"])
+			for _, r := range t["f"] {
+				out = append(out, row{r[1], r[0], r[2]})
+			}
+			return out
+		}}
+	case n == 1:
+		o := over{in: in, timed: &in, order: []orderKey{{col: 2}}, calls: callsOf(g.r, runningFns, 3)[:1], lo: unbounded}
+		t.query = &timedQuery{"SELECT c0, c3 AS c1, c2, ts FROM (" + strings.Replace(o.sql(), "c2, ", "c2, ts, ", 1) + ")", cut(o, 0, 3, 2)}
+	case n == 2:
+		j := temporal{left: g.r.IntN(2) == 0, l: in, col: g.r.IntN(2)}
+		t.query = &timedQuery{"SELECT c0, c4 AS c1, c2, ts FROM (" + strings.Replace(j.sql(), "SELECT ", "SELECT l.ts AS ts, ", 1) + ")", cut(j, 0, 4, 2)}
+	case n == 3 && !unique:
+		j := intervalJoin{kind: "INNER", l: in, r: timed{table: "f"}, lo: -g.r.Int64N(6), hi: g.r.Int64N(6), cond: equalPlus(g)}
+		t.query = &timedQuery{"SELECT c0, c4 AS c1, c2, ts FROM (" + strings.Replace(j.sql(), "SELECT ", "SELECT l.ts AS ts, ", 1) + ")", cut(j, 0, 4, 2)}
+	case n == 4 && !unique:
+		w := windowed{tvf: g.tvf(in, false), keys: 1, calls: randomCalls(g.r, 3)[:1]}
+		text := strings.Replace(w.sql(), "SELECT ", "SELECT window_time AS ts, ", 1) + ", window_time"
+		t.query = &timedQuery{"SELECT c0, c3 AS c1, c2 - 1 AS c2, ts FROM (" + text + ")", func(t tables) []row {
+			out := cut(w, 0, 3, 2)(t)
+			for _, r := range out {
+				r[2].v-- // window_time is a millisecond before the end
+			}
+			return out
+		}}
+	}
 	return t
+}
+
+// cut gives columns of a query.
+func cut(q query, cols ...int) func(tables) []row {
+	return func(t tables) (out []row) {
+		for _, r := range q.eval(t) {
+			o := make(row, len(cols))
+			for i, c := range cols {
+				o[i] = r[c]
+			}
+			out = append(out, o)
+		}
+		return out
+	}
 }
 
 func (s timed) width() int { return 3 }
 
 func (s timed) sql() string {
-	out := "SELECT c0, c1, c2, ts FROM " + s.table
+	from := s.table
+	if s.query != nil {
+		from = "(" + s.query.text + ")"
+	}
+	out := "SELECT c0, c1, c2, ts FROM " + from
 	if s.where != nil {
 		out += " WHERE " + s.where.sql
 	}
@@ -74,7 +133,11 @@ func (s timed) sql() string {
 }
 
 func (s timed) eval(t tables) (out []row) {
-	for _, r := range t[s.table] {
+	rows := t[s.table]
+	if s.query != nil {
+		rows = checkRows(s.query.rows(t))
+	}
+	for _, r := range rows {
 		if s.where == nil || isTrue(s.where.eval(r)) {
 			out = append(out, r)
 		}
@@ -105,14 +168,15 @@ func (g *gen) tvf(in timed, sessions bool) tvf {
 
 func (w tvf) sql() string {
 	table, args := "TABLE "+w.in.table, fmt.Sprintf("INTERVAL '%d' SECOND", w.size)
-	if w.in.where != nil {
+	query := w.in.where != nil || w.in.query != nil
+	if query {
 		table = "(" + w.in.sql() + ")"
 	}
 	switch {
 	case w.kind == "HOP" || w.kind == "CUMULATE":
 		args = fmt.Sprintf("INTERVAL '%d' SECOND, ", w.step) + args
 	case w.keys > 0:
-		if w.in.where != nil {
+		if query {
 			table = "TABLE " + table
 		}
 		table += " PARTITION BY (" + []string{"", "c0", "c0, c1"}[w.keys] + ")"
@@ -285,6 +349,7 @@ func (j windowJoin) sql() string {
 
 func (j windowJoin) eval(t tables) (out []row) {
 	left, right := j.l.eval(t), j.r.eval(t)
+	checkPairs(len(left), len(right))
 	on := func(l, r row) bool { return l[3] == r[3] && l[4] == r[4] && isTrue(j.cond.eval(both(l[:3], r[:3]))) }
 	if !j.half() {
 		return joinRows(j.kind, left, right, 3, 3, on)
