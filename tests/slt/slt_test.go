@@ -25,7 +25,7 @@ var (
 	restorePoints = []string{"restore.begin", "restore.committed", "restore.aborted"}
 )
 
-// pointsPerScript is how many points a script fails at in a default run, other ones for each script.
+// pointsPerScript is how many points a script fails at in a default run, other ones for each script; with -short it is one.
 const pointsPerScript = 4
 
 var allPoints = flag.Bool("allpoints", false, "fail every script at every point")
@@ -45,8 +45,11 @@ func modes(script string) []mode {
 	out := []mode{{name: "barriers", barriers: true}, {name: "resume", resume: true}}
 	ps, n := points(), pointsPerScript
 	first := crc32.ChecksumIEEE([]byte(script)) % uint32(len(ps))
-	if *allPoints {
+	switch {
+	case *allPoints:
 		n = len(ps)
+	case testing.Short():
+		n = 1
 	}
 	for i := range n {
 		p := ps[(int(first)+i*3)%len(ps)]
