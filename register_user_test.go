@@ -199,7 +199,7 @@ func TestLateralTable(t *testing.T) {
 		`SELECT * FROM TABLE(WORDS(1, 2))`:                                                                                                                          "WORDS takes 1 arguments, not 2",
 		`SELECT * FROM TABLE(UPPER('x'))`:                                                                                                                           "UPPER is not a table function",
 		`SELECT * FROM TABLE(NOPE('x'))`:                                                                                                                            "unknown table function NOPE",
-		`SELECT 1` + lines + ` JOIN LATERAL TABLE(WORDS(line)) AS w(a) ON TRUE`:                                                                                     "names 1 columns, it has 2",
+		`SELECT 1` + lines + ` JOIN LATERAL TABLE(WORDS(line)) AS w(a) ON TRUE`:                                                                                     "names 1 column, it has 2",
 	} {
 		rows, err := queryRows(e, sql)
 		got := strings.Join(rows, "; ")

@@ -61,7 +61,7 @@ func defaultDatabase(p sql.Path) error {
 		return nil
 	}
 	return diag.New(diag.Semantic, p.Position(), "database %q does not exist", p.Plain()).
-		WithDetail("streamsql has one database, %s", catalog.DefaultDatabase)
+		WithDetail("streamsql has one database, %s", catalog.DefaultDatabase).WithHint("write %s, or nothing", catalog.DefaultDatabase)
 }
 
 func listed(column string, names []string, x *sql.Show) *Result {

@@ -182,7 +182,7 @@ func (e *Engine) use(x *sql.Use) (*Result, error) {
 	parts := x.Path.Parts()
 	if parts[len(parts)-1] != want || len(parts) == 2 && parts[0] != catalog.DefaultCatalog {
 		return nil, diag.New(diag.Semantic, x.Path.Position(), "%s %q does not exist", have, x.Path.Plain()).
-			WithDetail("streamsql has one catalog, %s, with one database, %s", catalog.DefaultCatalog, catalog.DefaultDatabase)
+			WithDetail("streamsql has one catalog, %s, with one database, %s", catalog.DefaultCatalog, catalog.DefaultDatabase).WithHint("write USE %s, or nothing", catalog.DefaultDatabase)
 	}
 	return &Result{Message: "OK"}, nil
 }

@@ -159,7 +159,8 @@ func (c *Catalog) Table(p sql.Path) (*Table, error) {
 	}
 	t, ok := o.(*Table)
 	if !ok {
-		return nil, diag.New(diag.Semantic, p.Position(), "%s is a view, not a table", p.Plain())
+		return nil, diag.New(diag.Semantic, p.Position(), "%s is a view, not a table", p.Plain()).
+			WithHint("name the table the view reads; SHOW CREATE VIEW %s prints its query", p.Plain())
 	}
 	return t, nil
 }

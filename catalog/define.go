@@ -101,11 +101,12 @@ func setPrimaryKey(t *Table, stmt *sql.CreateTable) error {
 			return unknownColumn(t, n, "primary key")
 		case c.Kind != Physical:
 			return diag.New(diag.Semantic, n.Pos, "primary key column %s is a %s column", n.Text, c.Kind).
-				WithDetail("a primary key consists of physical columns")
+				WithDetail("a primary key consists of physical columns").
+				WithHint("declare the key over columns that the table stores, or declare %s with its type", n.Text)
 		}
 		for _, m := range stmt.PrimaryKey.Columns[:i] {
 			if m.Text == n.Text {
-				return diag.New(diag.Semantic, n.Pos, "column %s occurs twice in the primary key", n.Text)
+				return diag.New(diag.Semantic, n.Pos, "column %s occurs twice in the primary key", n.Text).WithHint("list it once")
 			}
 		}
 		for _, d := range stmt.Columns {
@@ -126,7 +127,7 @@ func unknownColumn(t *Table, n sql.Name, where string) error {
 		names = append(names, c.Name)
 	}
 	e := diag.New(diag.Semantic, n.Pos, "%s column %s does not exist", where, n.Text).
-		WithDetail("table %s has the columns %s", t.Name, strings.Join(names, ", "))
+		WithDetail("table %s has the columns %s", t.Name, strings.Join(names, ", ")).WithHint("name one of them, or declare %s", n.Text)
 	if near := diag.Nearest(n.Text, names); near != "" {
 		e.WithHint("did you mean %s?", near)
 	}

@@ -135,11 +135,12 @@ func (c *aggCall) clauses() error {
 			WithDetail("Flink SQL has it not either: values stand in the order in which they come").
 			WithHint("leave WITHIN GROUP out; ARRAY_SORT(ARRAY_AGG(x)) sorts values")
 	case e.Within != nil:
-		return diag.New(diag.Semantic, e.Pos, "%s takes no WITHIN GROUP", c.name)
+		return diag.New(diag.Semantic, e.Pos, "%s takes no WITHIN GROUP", c.name).WithHint("leave WITHIN GROUP (ORDER BY ...) out: the order of rows does not change the result")
 	case e.Nulls != sql.NullsUnset && c.kind != expr.AggArray:
-		d := diag.New(diag.Semantic, e.Pos, "%s takes neither IGNORE NULLS nor RESPECT NULLS", c.name)
+		d := diag.New(diag.Semantic, e.Pos, "%s takes neither IGNORE NULLS nor RESPECT NULLS", c.name).
+			WithHint("leave it out; FILTER (WHERE x IS NOT NULL) takes the rows with a value")
 		if c.kind == expr.AggFirst || c.kind == expr.AggLast {
-			d.WithHint("it always ignores NULL")
+			d.WithHint("leave it out: %s always ignores NULL", c.name)
 		}
 		return d
 	case e.Star && c.kind != expr.AggCount:
@@ -166,8 +167,13 @@ func (c *aggCall) arguments() error {
 		}
 		d := diag.New(diag.Semantic, c.e.Pos, "%s takes %s, %d were given", c.name, takes, n)
 		if c.kind == expr.AggCount && n > 1 {
-			d.WithHint("count of one field: COUNT(DISTINCT (a, b)) is not supported; count DISTINCT a || '|' || b")
+			return d.WithHint("count of one field: COUNT(DISTINCT (a, b)) is not supported; count DISTINCT a || '|' || b")
 		}
+		args := [...]string{"", "(x)", "(k, v)"}[least]
+		if c.kind == expr.AggList {
+			args = "(x, ',')"
+		}
+		d.WithHint("write %s%s", c.name, args)
 		return d
 	}
 	list, err := c.b.exprs(c.s, c.e.Args)

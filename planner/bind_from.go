@@ -147,6 +147,7 @@ func (b *binder) hinted(t *catalog.Table, hints []sql.Hint) (*catalog.Table, err
 func (b *binder) view(v *catalog.View, path sql.Path) (Node, error) {
 	if slices.Contains(b.views, v.Name) {
 		return nil, diag.New(diag.Semantic, path.Position(), "view %s refers to itself", v.Name).
+			WithHint("drop one of the views and define it without the others").
 			WithDetail("through %s", strings.Join(append(b.views, v.Name), " -> "))
 	}
 	ctes := b.ctes

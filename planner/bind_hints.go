@@ -75,6 +75,7 @@ func (s stateHints) checkUsed(in *scope) error {
 				WithHint("name a table by its alias if it has one: %s", in.tables())
 		default:
 			return diag.New(diag.Semantic, h.name.Pos, "hint STATE_TTL of %s has no effect", h.name.Text).
+				WithHint("put it into the SELECT whose join or aggregation keeps the state, or remove it").
 				WithDetail("it is for the tables that a join of this SELECT reads directly, or for the one table of an aggregation")
 		}
 	}

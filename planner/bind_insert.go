@@ -48,7 +48,8 @@ func (p *Planner) sink(t *catalog.Table, pos diag.Pos) (*sinkTarget, error) {
 		return nil, err
 	}
 	if c.NewSink == nil || c.SinkModes == nil {
-		return nil, tableError("sink", t, pos, diag.New(diag.Semantic, pos, "connector '%s' cannot be written, only read", c.Name))
+		return nil, tableError("sink", t, pos, diag.New(diag.Semantic, pos, "connector '%s' cannot be written, only read", c.Name).
+			WithHint("write into a table with another connector, such as 'print' or 'kafka'"))
 	}
 	if c.Check != nil {
 		if err := c.Check(t, connectors.UseSink); err != nil {
@@ -121,7 +122,7 @@ func insertColumns(st *sql.Insert, t *catalog.Table) ([]int, error) {
 			return nil, err
 		}
 		if out[j] != -1 {
-			return nil, diag.New(diag.Semantic, path.Position(), "column %s is given twice", path.Last())
+			return nil, diag.New(diag.Semantic, path.Position(), "column %s is given twice", path.Last()).WithHint("name each column once")
 		}
 		out[j] = i
 	}
@@ -142,6 +143,7 @@ func notInsertable(t *catalog.Table, n sql.Name) error {
 		names = append(names, c.Name)
 	}
 	e := diag.New(diag.Semantic, n.Pos, "column %s of table %s does not exist", n.Text, t.Name).WithDetail("columns: %s", strings.Join(names, ", "))
+	e.WithHint("name a column of the table")
 	if near := diag.Nearest(n.Text, names); near != "" {
 		e.WithHint("did you mean %s?", near)
 	}
@@ -160,7 +162,7 @@ func checkPartition(t *catalog.Table, p sql.PartitionSpec) error {
 		}
 	}
 	return diag.New(diag.Semantic, p.Column.Pos, "%s is not a partition column of table %s", p.Column.Text, t.Name).
-		WithDetail("partition columns: %s", strings.Join(t.Partitions, ", "))
+		WithDetail("partition columns: %s", strings.Join(t.Partitions, ", ")).WithHint("write PARTITION (%s = 'value')", t.Partitions[0])
 }
 
 // fitColumns projects the query onto the table's columns.
@@ -266,7 +268,7 @@ func columnCount(st *sql.Insert, target *sinkTarget, in []Field, want int) error
 		}
 		return strings.Join(out, ", ")
 	}
-	e := diag.New(diag.Semantic, st.Query.Position(), "the query has %d columns, table %s takes %d", len(in), target.Table.Name, want)
+	e := diag.New(diag.Semantic, st.Query.Position(), "the query has %s, table %s takes %d", plural(len(in), "column"), target.Table.Name, want)
 	e.WithDetail("query: [%s]; table: [%s]", list(fieldNames(in), func(i int) string { return in[i].Type.String() }),
 		list(target.Columns.Names(), func(i int) string { return target.Columns.Columns[i].Type.String() }))
 	return e.WithHint("name the columns the query fills: INSERT INTO %s (a, b) SELECT ...", target.Table.Name)

@@ -100,7 +100,7 @@ func (b *binder) using(j *Join, s *scope, left int, names []sql.Name) (Node, *sc
 	var exprs []expr.Expr
 	for i, name := range names {
 		if slices.ContainsFunc(names[:i], func(n sql.Name) bool { return n.Text == name.Text }) {
-			return nil, nil, diag.New(diag.Semantic, name.Pos, "column %s is listed twice in USING", name.Text)
+			return nil, nil, diag.New(diag.Semantic, name.Pos, "column %s is listed twice in USING", name.Text).WithHint("list it once")
 		}
 		li, err := ls.usingColumn(name, "left")
 		if err != nil {

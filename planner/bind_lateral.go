@@ -65,7 +65,8 @@ func (b *binder) unnest(l Node, ls *scope, r *sql.Unnest, left bool) (Node, *sco
 	}
 	cols := op.UnnestColumns(x.Type())
 	if cols == nil {
-		return nil, nil, diag.New(diag.Semantic, r.X.Position(), "UNNEST needs an ARRAY, MAP or MULTISET, this has type %s", x.Type().WithNull(true))
+		return nil, nil, diag.New(diag.Semantic, r.X.Position(), "UNNEST needs an ARRAY, MAP or MULTISET, this has type %s", x.Type().WithNull(true)).
+			WithHint("name a column that holds a collection, or make one: ARRAY[x]")
 	}
 	n := &Unnest{In: l, Arg: x, Left: left, Ordinal: r.Ordinality}
 	for _, c := range cols {
@@ -86,7 +87,8 @@ func lateralScope(ls *scope, made []Field, a sql.Alias, what string) (*scope, er
 	}
 	if names := a.Columns; names != nil {
 		if len(names) != len(made) {
-			return nil, diag.New(diag.Semantic, names[0].Pos, "the alias of %s names %d columns, it has %d", what, len(names), len(made)).
+			return nil, diag.New(diag.Semantic, names[0].Pos, "the alias of %s names %s, it has %d", what, plural(len(names), "column"), len(made)).
+				WithHint("name every column, or none").
 				WithDetail("its columns: %s", strings.Join(fieldNames(made), ", "))
 		}
 		for i, c := range names {

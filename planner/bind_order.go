@@ -2,6 +2,7 @@ package planner
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -64,7 +65,8 @@ func ordinal(x sql.Expr, n int) (int, error) {
 	}
 	i, err := strconv.Atoi(l.Text)
 	if err != nil || i < 1 || i > n {
-		return 0, diag.New(diag.Semantic, l.Pos, "ORDER BY %s: there are %d columns", l.Text, n)
+		return 0, diag.New(diag.Semantic, l.Pos, "ORDER BY %s: the query has %s", l.Text, plural(n, "column")).
+			WithHint("write a position from 1 to %d, or the name of a column", n)
 	}
 	return i - 1, nil
 }
@@ -164,9 +166,14 @@ func (n *Sort) endless(t sql.Tail, pos diag.Pos) (Node, error) {
 		return &TimeSort{In: n.In, Keys: n.Keys, Pos: pos}, nil
 	}
 	hint := "remove ORDER BY, add LIMIT"
-	for _, f := range in {
+	p, hidden := n.In.(*Project)
+	for i, f := range in {
 		if f.Time != NoTime {
-			hint += ", order by time first (ORDER BY " + f.Name + ")"
+			name := f.Name
+			if hidden && strings.HasPrefix(name, "$") { // a sort column that is not selected
+				name = p.Exprs[i].String()
+			}
+			hint += ", order by time first (ORDER BY " + name + ")"
 			break
 		}
 	}

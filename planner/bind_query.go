@@ -37,7 +37,8 @@ func (b *binder) with(q *sql.With) (Node, error) {
 	defer func() { b.ctes = b.ctes[:len(b.ctes)-1] }()
 	for _, c := range q.CTEs {
 		if _, twice := scope[c.Name.Text]; twice {
-			return nil, diag.New(diag.Semantic, c.Name.Pos, "WITH defines %s twice", c.Name.Text)
+			return nil, diag.New(diag.Semantic, c.Name.Pos, "WITH defines %s twice", c.Name.Text).
+				WithHint("give the second query another name")
 		}
 		n, err := b.query(c.Query)
 		if err != nil {
@@ -58,7 +59,8 @@ func renameColumns(n Node, names []sql.Name, of sql.Name) (Node, error) {
 	}
 	in := n.Fields()
 	if len(names) != len(in) {
-		return nil, diag.New(diag.Semantic, of.Pos, "%s has %d column names, its query has %d columns", of.Text, len(names), len(in)).
+		return nil, diag.New(diag.Semantic, of.Pos, "%s has %s, its query has %s", of.Text, plural(len(names), "column name"), plural(len(in), "column")).
+			WithHint("name every column of the query, or leave the list out").
 			WithDetail("columns of the query: %s", strings.Join(fieldNames(in), ", "))
 	}
 	p := &Project{In: n}
@@ -79,7 +81,8 @@ func (b *binder) values(q *sql.Values) (Node, error) {
 	n := &Values{Rows: make([][]expr.Expr, len(q.Rows))}
 	for r, row := range q.Rows {
 		if len(row) != width {
-			return nil, diag.New(diag.Semantic, row[0].Position(), "row %d of VALUES has %d columns, row 1 has %d", r+1, len(row), width)
+			return nil, diag.New(diag.Semantic, row[0].Position(), "row %d of VALUES has %s, row 1 has %d", r+1, plural(len(row), "column"), width).
+				WithHint("give every row as many values; NULL fills a gap")
 		}
 		x, err := b.exprs(&scope{}, row)
 		if err != nil {

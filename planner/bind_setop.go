@@ -52,7 +52,8 @@ func (b *binder) setOp(q *sql.SetOp) (Node, error) {
 func alignSides(l, r Node, q *sql.SetOp) (out []Field, _, _ Node, err error) {
 	lf, rf := l.Fields(), r.Fields()
 	if len(lf) != len(rf) {
-		return nil, nil, nil, diag.New(diag.Semantic, q.Pos, "%s of %d and %d columns", q.Op, len(lf), len(rf)).
+		return nil, nil, nil, diag.New(diag.Semantic, q.Pos, "%s of %d and %s", q.Op, len(lf), plural(len(rf), "column")).
+			WithHint("select as many columns on both sides; CAST(NULL AS type) fills one that a side lacks").
 			WithDetail("left: %s; right: %s", strings.Join(fieldNames(lf), ", "), strings.Join(fieldNames(rf), ", "))
 	}
 	out = make([]Field, len(lf))

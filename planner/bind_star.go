@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"strings"
+
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
@@ -11,7 +13,8 @@ import (
 func (b *binder) rowStar(s *scope, e *sql.Star) ([]item, error) {
 	x, err := b.expr(s, &sql.Ident{Place: e.Place, Path: e.Qualifier})
 	if err != nil || x.Type().Kind != types.Row {
-		return nil, diag.New(diag.Semantic, e.Pos, "%s.* names no table of the FROM clause and no ROW", e.Qualifier.Plain())
+		return nil, diag.New(diag.Semantic, e.Pos, "%s.* names no table of the FROM clause and no ROW", e.Qualifier.Plain()).
+			WithHint("write * for all columns, or %s.*", strings.Join(s.tableNames(), ".*, "))
 	}
 	var out []item
 	for _, f := range x.Type().Fields {

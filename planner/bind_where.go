@@ -157,7 +157,7 @@ func (b *binder) compareJoin(in Node, s *scope, c comparison, not bool) (Node, e
 		return nil, err
 	}
 	if r.o.width != len(xs) {
-		return nil, diag.New(diag.Semantic, c.query.Position(), "%d values are compared with the %d columns of the query", len(xs), r.o.width).
+		return nil, diag.New(diag.Semantic, c.query.Position(), "cannot compare %s with the %s of the query", plural(len(xs), "value"), plural(r.o.width, "column")).
 			WithHint("select as many columns as there are values")
 	}
 	in = b.subs.attach(in)

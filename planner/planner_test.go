@@ -28,6 +28,8 @@ import (
 //	graph      prints the executor's graph
 //	describe   prints DESCRIBE
 //	show       prints SHOW CREATE
+//	mistake    a wrong statement, a line "=>", and the statement as the hint would have it: prints the error of the
+//	           first and plans the second
 func TestPlanner(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		h := newHarness(t)
@@ -84,7 +86,34 @@ func (h *harness) standIns() {
 	}
 }
 
+// mistake prints the error of a statement whose correction, behind the line "=>", has none.
+func (h *harness) mistake(input string) (string, error) {
+	wrong, right, ok := strings.Cut(input, "\n=>\n")
+	if !ok {
+		return "", errors.New("no line => with the statement put right")
+	}
+	_, err := h.run("plan", wrong)
+	if err == nil {
+		return "", errors.New("the first statement is not wrong")
+	}
+	out := diag.Render(err, "", wrong) + "\n"
+	var e *diag.Error
+	switch {
+	case !errors.As(err, &e) || !e.Pos.Known():
+		h.t.Errorf("no position: %s", out)
+	case e.Hint == "" && !(strings.HasPrefix(e.Message, "expected ") && strings.Contains(e.Message, ", found ")):
+		h.t.Errorf("no hint: %s", out)
+	}
+	if _, err := h.run("plan", right); err != nil {
+		h.t.Errorf("the correction of this is wrong too: %s%s", out, diag.Render(err, "", right))
+	}
+	return out, nil
+}
+
 func (h *harness) run(cmd, input string) (string, error) {
+	if cmd == "mistake" {
+		return h.mistake(input)
+	}
 	stmts, err := sql.ParseScript(input)
 	if err != nil {
 		return "", err
@@ -106,6 +135,10 @@ func (h *harness) statement(cmd string, s sql.Statement) (string, error) {
 		return h.ddl(s)
 	case "describe", "show":
 		return h.object(cmd, s.Stmt)
+	}
+	switch s.Stmt.(type) {
+	case *sql.CreateTable, *sql.CreateView, *sql.Drop, *sql.Set, *sql.Reset:
+		return h.ddl(s)
 	}
 	plan, err := h.p.Plan(s.Stmt, h.conf, Options{Trace: true})
 	if err != nil {

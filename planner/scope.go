@@ -137,7 +137,8 @@ func (s *scope) resolve(path sql.Path) (index int, rest sql.Path, err error) {
 		return 0, nil, diag.New(diag.Semantic, name.Pos, "column %s is ambiguous", name.Text).
 			WithHint("write it with its table: %s.%s", s.cols[i].table, name.Text)
 	case s.cols[i].refused != "":
-		return 0, nil, diag.New(diag.Semantic, name.Pos, "column %s cannot be used here", name.Text).WithDetail("%s", s.cols[i].refused)
+		return 0, nil, diag.New(diag.Semantic, name.Pos, "column %s cannot be used here", name.Text).WithDetail("%s", s.cols[i].refused).
+			WithHint("write its expression instead of the name")
 	}
 	return i, fields, nil
 }
@@ -179,6 +180,9 @@ func (s *scope) unknown(n sql.Name, table string) error {
 		e.WithHint("a window adds it: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time_column), INTERVAL '1' MINUTE))")
 	} else if near := diag.Nearest(n.Text, names); near != "" {
 		e.WithHint("did you mean %s?", near)
+	}
+	if e.Hint == "" {
+		e.WithHint("write one of the columns; for text write '%s' in single quotes", n.Text)
 	}
 	if len(names) > 30 {
 		names = append(names[:30:30], "…")

@@ -179,7 +179,8 @@ func settingKeys() []string {
 // check validates one value.
 func (s setting) check(key, value string, pos diag.Pos) error {
 	bad := func(format string, args ...any) *diag.Error {
-		return diag.New(diag.Config, pos, "setting '%s': '%s' is not valid", key, value).WithDetail(format, args...)
+		return diag.New(diag.Config, pos, "setting '%s': '%s' is not valid", key, value).WithDetail(format, args...).
+			WithHint("SET '%s' = '%s' is the default", key, s.def)
 	}
 	for v, why := range s.refused {
 		if strings.EqualFold(v, value) {

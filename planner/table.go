@@ -157,7 +157,8 @@ func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session exp
 	}
 	fail := func(err error) error { return tableError("source", t, pos, err) }
 	if c.NewSource == nil {
-		return nil, fail(diag.New(diag.Semantic, pos, "connector '%s' cannot be read, only written", c.Name))
+		return nil, fail(diag.New(diag.Semantic, pos, "connector '%s' cannot be read, only written", c.Name).
+			WithHint("read what the table is filled from, or declare it with another connector"))
 	}
 	info.Connector, info.Pos = c, pos
 	if c.Check != nil {
@@ -229,7 +230,7 @@ func checkWatermarkOptions(t *catalog.Table, info *tableInfo) error {
 		}
 		v, _ := t.Options.Get(k)
 		bad := func(why string) error {
-			return diag.New(diag.Config, t.Options.Pos(k), "option '%s': '%s' is not valid", k, v).WithDetail("%s", why)
+			return diag.New(diag.Config, t.Options.Pos(k), "option '%s': '%s' is not valid", k, v).WithDetail("%s", why).WithHint("correct the value, or remove the option")
 		}
 		switch {
 		case strings.HasPrefix(k, "scan.watermark.alignment."):
@@ -334,7 +335,7 @@ func checkMetadata(t *catalog.Table, c *connectors.Connector, use connectors.Use
 			if len(keys) == 0 {
 				return e.WithHint("remove the column: this connector has no metadata")
 			}
-			e.WithDetail("it has %s", strings.Join(keys, ", "))
+			e.WithDetail("it has %s", strings.Join(keys, ", ")).WithHint("write METADATA FROM '%s', or another of them", keys[0])
 			if near := diag.Nearest(col.Key, keys); near != "" {
 				e.WithHint("did you mean METADATA FROM '%s'?", near)
 			}

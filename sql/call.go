@@ -257,7 +257,7 @@ func (p *parser) jsonQueryArgs(c *Call) {
 			p.want("ERROR")
 		}
 		if dst.Kind != "" {
-			p.fail(at, "ON %s is given twice", p.toks[p.i-1].up)
+			p.failHint(at, "keep one of them", "ON %s is given twice", p.toks[p.i-1].up)
 		}
 		*dst = b
 	}

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -121,7 +122,7 @@ func (p *parser) typeName() types.Type {
 }
 
 func (p *parser) unknownType(t *token) {
-	hint := ""
+	hint := "write a type such as INT, DECIMAL(10, 2), STRING, TIMESTAMP(3) or ARRAY<INT>"
 	if w := foreignTypes[t.up]; w != "" {
 		hint = "write " + w
 	} else if w := diag.Nearest(t.text, typeWords); w != "" {
@@ -134,14 +135,14 @@ func (p *parser) unknownType(t *token) {
 func (p *parser) number(what string, lo, hi int) int {
 	t := p.cur()
 	if t.op("-") && p.peek(1).kind == tokInt {
-		p.fail(t.pos, "%s must be from %d to %d, not -%s", what, lo, hi, p.peek(1).text)
+		p.failHint(t.pos, fmt.Sprintf("write a number from %d to %d", lo, hi), "%s must be from %d to %d, not -%s", what, lo, hi, p.peek(1).text)
 	}
 	if t.kind != tokInt {
 		p.failTok(what + " (a number)")
 	}
 	n, err := strconv.Atoi(t.text)
 	if err != nil || n < lo || n > hi {
-		p.fail(t.pos, "%s must be from %d to %d, not %s", what, lo, hi, t.text)
+		p.failHint(t.pos, fmt.Sprintf("write a number from %d to %d", lo, hi), "%s must be from %d to %d, not %s", what, lo, hi, t.text)
 	}
 	p.i++
 	return n
@@ -195,7 +196,7 @@ func (p *parser) timeType(t *token) types.Type {
 	case p.accept("WITH", "LOCAL"):
 		p.want("TIME", "ZONE")
 		if t.up == "TIME" {
-			p.fail(zone.pos, "TIME WITH LOCAL TIME ZONE does not exist in Flink SQL")
+			p.failHint(zone.pos, "write TIME, or TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIME WITH LOCAL TIME ZONE does not exist in Flink SQL")
 		}
 		typ.Kind = types.TimestampLTZ
 	case p.accept("WITH", "TIME", "ZONE"):
@@ -225,7 +226,7 @@ func (p *parser) rowType(t *token) types.Type {
 	if p.acceptOp("(") {
 		closer = ")"
 	} else if p.acceptOp("<>") {
-		p.fail(t.pos, "ROW type without fields")
+		p.failHint(t.pos, "write ROW<name type, ...>", "ROW type without fields")
 	} else {
 		p.wantOp("<")
 	}
@@ -242,7 +243,7 @@ func (p *parser) rowType(t *token) types.Type {
 			f.Comment = p.str("a comment")
 		}
 		if seen[f.Name] {
-			p.fail(at, "field %s occurs twice in a ROW type", f.Name)
+			p.failHint(at, "give each field a name of its own", "field %s occurs twice in a ROW type", f.Name)
 		}
 		seen[f.Name] = true
 		r.Fields = append(r.Fields, f)

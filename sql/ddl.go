@@ -141,7 +141,7 @@ func (p *parser) createTable(at Place, temporary bool) Stmt {
 	t.Path = p.tablePath("a table name")
 	if p.acceptOp("(") {
 		if p.cur().op(")") {
-			p.fail(p.pos(), "table without columns")
+			p.failHint(p.pos(), "declare columns: (name type, ...)", "table without columns")
 		}
 		if p.isName(p.cur()) && (p.peek(1).op(",") || p.peek(1).op(")")) {
 			p.list(func() { t.Names = append(t.Names, p.ident("a column name")) })
@@ -220,7 +220,7 @@ func (p *parser) setKey(d *tableElements, k *PrimaryKey) {
 	seen := map[string]bool{}
 	for _, c := range k.Columns {
 		if seen[c.Text] {
-			p.fail(c.Pos, "column %s occurs twice in the PRIMARY KEY", QuoteIdent(c.Text))
+			p.failHint(c.Pos, "list it once", "column %s occurs twice in the PRIMARY KEY", QuoteIdent(c.Text))
 		}
 		seen[c.Text] = true
 	}
@@ -352,7 +352,7 @@ func (p *parser) likeClause() *LikeClause {
 			}
 		}
 		if seen[o.Feature] {
-			p.fail(o.Pos, "%s is given twice in LIKE", o.Feature)
+			p.failHint(o.Pos, "keep one of them", "%s is given twice in LIKE", o.Feature)
 		}
 		seen[o.Feature] = true
 		l.Options = append(l.Options, o)

@@ -114,7 +114,7 @@ func (p *parser) addElements(a *AddElements) AlterAction {
 			return
 		}
 		if d.dist != nil {
-			p.fail(t.pos, "DISTRIBUTION is given twice")
+			p.failHint(t.pos, "keep one of them", "DISTRIBUTION is given twice")
 		}
 		d.dist = p.distribution()
 	}

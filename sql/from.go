@@ -226,7 +226,7 @@ func (p *parser) hints() []Hint {
 		}
 	}
 	if hs == nil {
-		p.fail(t.pos, "hint is empty")
+		p.failHint(t.pos, "name a hint, or remove /*+ */", "hint is empty")
 	}
 	return hs
 }

@@ -234,7 +234,7 @@ func (l *lexer) scanQuoted(t *token) {
 	case !utf8.ValidString(v):
 		l.bad(t, end-l.off, "save the file as UTF-8", "quoted identifier is not valid UTF-8")
 	case v == "":
-		l.bad(t, 2, "", "identifier is empty")
+		l.bad(t, 2, "write a name between the backquotes", "identifier is empty")
 	default:
 		t.kind, t.text, l.off = tokQuoted, v, end
 	}

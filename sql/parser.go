@@ -60,7 +60,7 @@ func newParser(src string, toks []token) *parser {
 			}
 		case ")", "]":
 			if len(stack) == 0 {
-				p.fail(t.pos, "'%s' without an opening bracket", t.text)
+				p.failHint(t.pos, "remove it, or open the bracket before", "'%s' without an opening bracket", t.text)
 			}
 			o := stack[len(stack)-1]
 			if toks[o].text == "(" != (t.text == ")") {
@@ -71,7 +71,8 @@ func newParser(src string, toks []token) *parser {
 		}
 	}
 	if len(stack) > 0 {
-		p.fail(toks[stack[len(stack)-1]].pos, "'%s' is never closed", toks[stack[len(stack)-1]].text)
+		open := toks[stack[len(stack)-1]]
+		p.failHint(open.pos, "write "+map[string]string{"(": "')'", "[": "']'"}[open.text]+" behind what it holds", "'%s' is never closed", open.text)
 	}
 	return p
 }
@@ -97,8 +98,11 @@ func (p *parser) refuse(pos diag.Pos, what, hint string) {
 func (p *parser) failTok(want string) {
 	t := p.cur()
 	hint := p.hintFor(t)
-	if want == "'='" {
+	switch {
+	case want == "'='":
 		hint = ""
+	case hint == "":
+		hint = p.edit(want)
 	}
 	p.failHint(t.pos, hint, "expected %s, found %s", want, p.describe(t))
 }
@@ -163,6 +167,38 @@ func (p *parser) hintFor(t *token) string {
 		return foreignWords[t.up]
 	case t.kind == tokHint:
 		return "OPTIONS follows the table name, other hints follow SELECT"
+	}
+	return ""
+}
+
+// clauses are the words that begin the parts of a query.
+var clauses = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "JOIN", "SELECT", "INTO", "VALUES"}
+
+// edit says what to write instead of the current token where want was needed; "" = want says it already.
+func (p *parser) edit(want string) string {
+	switch want {
+	case "an expression", "an expression in the select list":
+		return "write a column, a constant or a function call there"
+	case "a data type":
+		return "write a type such as INT, STRING or TIMESTAMP(3)"
+	case "a time unit such as SECOND, MINUTE, HOUR or DAY":
+		return "write the unit behind the number: INTERVAL '5' MINUTE"
+	case "a whole number after LIMIT", "a whole number after OFFSET":
+		return "write a count of rows, such as " + strings.TrimPrefix(want, "a whole number after ") + " 10"
+	case "';' or the end of the statement":
+		if t := &p.toks[max(p.i-1, 0)]; t.up == "TOP" && p.cur().kind == tokInt {
+			return "write LIMIT " + p.cur().text + " at the end of the query"
+		}
+		for _, i := range []int{p.i - 1, p.i} { // a misspelt word was taken for an alias
+			t := &p.toks[max(i, 0)]
+			if t.kind != tokIdent || reserved[t.up] || len(t.text) < 4 {
+				continue
+			}
+			if w := diag.Nearest(t.text, clauses); w != "" && w != t.up {
+				return "did you mean " + w + " instead of " + t.text + "?"
+			}
+		}
+		return "remove what stands there, or end the statement before it by ';'"
 	}
 	return ""
 }
@@ -284,7 +320,7 @@ func (p *parser) path(what string) Path {
 func (p *parser) tablePath(what string) Path {
 	c := p.path(what)
 	if len(c) > 3 {
-		p.fail(c[0].Pos, "name %s has %d parts: at most catalog.database.name is possible", c.Plain(), len(c))
+		p.failHint(c[0].Pos, "write catalog.database.name, or the name alone", "name %s has %d parts: at most catalog.database.name is possible", c.Plain(), len(c))
 	}
 	return c
 }

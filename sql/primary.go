@@ -39,11 +39,11 @@ func (p *parser) literal() *Literal {
 		l.Kind = LitBinary
 		for _, c := range []byte(t.text) {
 			if !isDigit(c) && !('a' <= c|0x20 && c|0x20 <= 'f') {
-				p.fail(t.pos, "%q is not a hexadecimal digit", rune(c))
+				p.failHint(t.pos, "write X'00FF', two digits from 0 to F for a byte", "%q is not a hexadecimal digit", rune(c))
 			}
 		}
 		if len(t.text)%2 != 0 {
-			p.fail(t.pos, "binary literal has an odd number of hexadecimal digits")
+			p.failHint(t.pos, "write two digits for each byte", "binary literal has an odd number of hexadecimal digits")
 		}
 	}
 	return l
@@ -230,7 +230,7 @@ func (p *parser) constructor(t, n *token) bool {
 			return &RowExpr{at, a}
 		}
 		if len(a)%2 != 0 {
-			p.fail(t.pos, "MAP needs pairs of key and value, found %d elements", len(a))
+			p.failHint(t.pos, "write MAP[key, value, ...]", "MAP needs pairs of key and value, found %d elements", len(a))
 		}
 		x := &MapExpr{Place: at}
 		for i := 0; i < len(a); i += 2 {

@@ -97,13 +97,13 @@ func (p *parser) tail() (t Tail) {
 			return t
 		case "OFFSET":
 			if t.Offset != nil {
-				p.fail(at, "OFFSET is given twice")
+				p.failHint(at, "keep one of them", "OFFSET is given twice")
 			}
 			t.Offset = number("OFFSET")
 			p.acceptAny("ROWS", "ROW")
 		default:
 			if limited {
-				p.fail(at, "%s after another LIMIT or FETCH", word)
+				p.failHint(at, "keep one of them", "%s after another LIMIT or FETCH", word)
 			}
 			limited = true
 			t.Limit = p.limit(word, number)
@@ -202,7 +202,12 @@ func (p *parser) values() *Values {
 		row := p.valuesRow()
 		p.operators = operators // rows do not nest, so that their operators do not make the tree deeper
 		if len(v.Rows) > 0 && len(row) != len(v.Rows[0]) {
-			p.fail(at, "row %d of VALUES has %d values, the first has %d", len(v.Rows)+1, len(row), len(v.Rows[0]))
+			values := "values"
+			if len(row) == 1 {
+				values = "value"
+			}
+			p.failHint(at, "give every row as many values; NULL fills a gap", "row %d of VALUES has %d %s, the first has %d",
+				len(v.Rows)+1, len(row), values, len(v.Rows[0]))
 		}
 		v.Rows = append(v.Rows, row)
 	})

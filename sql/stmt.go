@@ -162,7 +162,7 @@ func (p *parser) explain() *Explain {
 			}
 			for _, have := range e.Details {
 				if string(have) == d {
-					p.fail(t.pos, "%s is given twice", d)
+					p.failHint(t.pos, "keep one of them", "%s is given twice", d)
 				}
 			}
 			e.Details = append(e.Details, ExplainDetail(d))
@@ -357,7 +357,7 @@ func (p *parser) use() *Use {
 	}
 	u.Path = p.path("a database name")
 	if len(u.Path) > 2 {
-		p.fail(u.Path[2].Pos, "a database name has at most two parts: catalog.database")
+		p.failHint(u.Path[2].Pos, "write catalog.database, or the name alone", "a database name has at most two parts: catalog.database")
 	}
 	return u
 }

@@ -216,7 +216,8 @@ func caretPad(line string, cols int) string {
 func Nearest(name string, candidates []string) string {
 	best, bestD := "", len(name)/3+2
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bestD {
+		d := distance(strings.ToLower(name), strings.ToLower(c))
+		if d < bestD && d < max(len(name), len(c)) { // names without a common letter are no misspellings of each other
 			best, bestD = c, d
 		}
 	}

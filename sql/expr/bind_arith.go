@@ -161,11 +161,15 @@ func newTemporal(op string, l, r Expr) (Expr, error) {
 	err := diag.New(diag.Semantic, diag.Pos{}, "operator %s cannot be applied to %s and %s", op,
 		lt.WithNull(true), rt.WithNull(true))
 	switch {
+	case lt.Kind == types.Boolean || rt.Kind == types.Boolean:
+		err.WithHint("make a number of the condition: CASE WHEN condition THEN 1 ELSE 0 END")
 	case op == "-" && point(lt) && point(rt):
 		err.WithHint("use TIMESTAMPDIFF(unit, %s, %s)", r, l)
 	case lt.IsString() || rt.IsString():
 		err.WithDetail("strings are not converted to numbers silently").
 			WithHint("CAST the string to a number, or use || to join strings")
+	default:
+		err.WithHint("it takes numbers, and intervals with dates and timestamps; CAST the operands to such types")
 	}
 	return nil, err
 }

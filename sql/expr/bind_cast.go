@@ -16,10 +16,10 @@ func NewCast(x Expr, t types.Type, try bool) (Expr, error) {
 		if why != "" {
 			err.WithDetail("%s", why)
 		}
-		if hint != "" {
-			err.WithHint("%s", hint)
+		if hint == "" {
+			hint = "CAST takes these types not from each other; go through a type both know, such as STRING, or take a field or element first"
 		}
-		return nil, err
+		return nil, err.WithHint("%s", hint)
 	}
 	if l, ok := x.(*Literal); ok && l.Value.IsNull {
 		return &Literal{Value: types.NullDatum, T: t.WithNull(true)}, nil

@@ -97,7 +97,7 @@ func incomparable(op string, lt, rt types.Type) error {
 	case lt.Kind == types.Variant || rt.Kind == types.Variant:
 		err.WithHint("CAST the VARIANT to a number or BOOLEAN, or compare JSON_STRING of it")
 	case lt.IsNested():
-		err.WithDetail("%s values have no order", lt.Kind)
+		err.WithDetail("%s values have no order", lt.Kind).WithHint("compare elements or fields, or test for equality by =")
 	default:
 		err.WithHint("CAST one side to the type of the other")
 	}

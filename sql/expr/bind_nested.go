@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
@@ -15,7 +16,7 @@ func NewItem(x, index Expr) (Expr, error) {
 		it := index.Type()
 		if !it.IsInteger() && it.Kind != types.Null {
 			return nil, diag.New(diag.Semantic, diag.Pos{}, "an array index must be an integer, %s is of type %s", index,
-				it.WithNull(true))
+				it.WithNull(true)).WithHint("write a whole number, or CAST(%s AS INT)", index)
 		}
 		if l, ok := index.(*Literal); ok && !l.Value.IsNull && l.Value.I64 < 1 {
 			return nil, diag.New(diag.Semantic, diag.Pos{}, "array index %d is out of range", l.Value.I64).
@@ -53,7 +54,7 @@ func NewField(x Expr, name string) (Expr, error) {
 		}
 		names[i] = f.Name
 	}
-	err := diag.New(diag.Semantic, diag.Pos{}, "row %s has no field %q", x, name)
+	err := diag.New(diag.Semantic, diag.Pos{}, "row %s has no field %q", x, name).WithHint("its fields: %s", strings.Join(names, ", "))
 	if near := diag.Nearest(name, names); near != "" {
 		err.WithHint("did you mean %q?", near)
 	}

@@ -99,5 +99,6 @@ func checkDivisor(e *Binary) error {
 	if l, constant := e.L.(*Literal); constant && l.Value.IsNull || !constant && e.T.Phys() == types.PhysF64 {
 		return nil
 	}
-	return diag.New(diag.Semantic, e.Pos, "division by zero").WithDetail("the divisor %s is the constant 0", e.R)
+	return diag.New(diag.Semantic, e.Pos, "division by zero").WithDetail("the divisor %s is the constant 0", e.R).
+		WithHint("NULLIF(divisor, 0) gives NULL where the divisor is 0")
 }
