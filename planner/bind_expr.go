@@ -90,6 +90,18 @@ func (b *binder) two(s *scope, l, r sql.Expr) (x, y expr.Expr, err error) {
 	return x, y, err
 }
 
+// mayBeTime reports a column that may be a time attribute. Above an aggregation any column of such a type may be the
+// time of a window.
+func (b *binder) mayBeTime(s *scope, c *expr.Column) bool {
+	switch {
+	case b.match != nil && b.match.agg == nil:
+		return b.match.timeOf(c) != NoTime
+	case b.group != nil:
+		return c.T.IsTimestamp() && c.T.Precision == 3
+	}
+	return c.Index < len(s.cols) && (s.cols[c.Index].field.Time != NoTime || s.cols[c.Index].timed)
+}
+
 func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 	switch e := e.(type) {
 	case *sql.Ident:
@@ -106,7 +118,7 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 			return nil, err
 		}
 		r, err := expr.NewCast(x, e.Type, e.Try)
-		if c, same := r.(*expr.Column); same && b.timeOf(s, c) != NoTime {
+		if c, same := r.(*expr.Column); same && b.mayBeTime(s, c) {
 			r = &expr.Cast{X: c, T: c.T} // a cast takes the time attribute away, also one to the same type
 		}
 		return r, err
@@ -186,17 +198,6 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		return expr.NewRow(nil, list)
 	}
 	return nil, refuseExpr(e)
-}
-
-// timeOf is the time attribute that column c, bound over s, is.
-func (b *binder) timeOf(s *scope, c *expr.Column) TimeAttr {
-	switch {
-	case b.match != nil && b.match.agg == nil:
-		return b.match.timeOf(c)
-	case b.group != nil || c.Index >= len(s.cols):
-		return NoTime
-	}
-	return s.cols[c.Index].field.Time
 }
 
 // elementOf is x[i]; of a ROW it is the field of that name, or the i-th one.

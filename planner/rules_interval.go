@@ -166,7 +166,7 @@ func shiftedTime(e expr.Expr, fields []Field) (col int, ms int64, ok bool) {
 		return e.Index, 0, fields[e.Index].Time != NoTime
 	case *expr.Cast:
 		// Written by the user it makes a plain timestamp. Between TIMESTAMP and TIMESTAMP_LTZ a comparison adds it.
-		if t := e.Type(); !t.IsTimestamp() || t.Kind == e.X.Type().Kind {
+		if t := e.Type(); e.Mode != expr.CastImplicit || !t.IsTimestamp() || t.Kind == e.X.Type().Kind {
 			return 0, 0, false
 		}
 		return shiftedTime(e.X, fields)
