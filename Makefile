@@ -61,7 +61,7 @@ microbench: ## Go benchmarks matching B: make microbench B=JSON [PKG=./exec/...]
 	$(GO) test -run '^$$' -bench '$(B)' -benchmem -timeout 0 $(PKG)
 
 rewrite: ## record the golden files anew; read the difference before you commit it
-	$(GO) test $(TESTFLAGS) $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$p}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$p}} {{end}}{{end}}' $(PKG)) -rewrite
+	$(GO) test $(TESTFLAGS) $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$p}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$p}} {{end}}{{end}}' $(PKG)) ./tests/docs -rewrite
 
 docs: ## regenerate what is generated from the code (kernels, reference pages)
 	$(GO) generate $(PKG)
