@@ -31,9 +31,6 @@ func (b *binder) tableRef(r sql.TableRef) (Node, *scope, error) {
 		}
 		return aliased(n, r.Path.Last(), r.Alias, r.Pos)
 	case *sql.Derived:
-		if r.Lateral {
-			return nil, nil, diag.New(diag.Unsupported, r.Pos, "LATERAL (query) is not supported").WithDetail("correlated queries are not supported yet")
-		}
 		n, err := b.query(r.Query)
 		if err != nil {
 			return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -129,10 +130,13 @@ func (d *dedupLast) offer(b *batch.Batch, i, r int) error {
 // dedupFirst keeps the earliest row of every key until the watermark has reached it, then only that it has left.
 type dedupFirst struct {
 	spec      DedupSpec
-	rows      checkpoint.Table // key → eight bytes of time, row; time only when the row has left
+	waiting   checkpoint.Table // key → eight bytes of time, row; it has no TTL, as in Flink
+	left      checkpoint.Table // keys whose row has left
 	enc       *exec.KeyEncoder
 	keys      checkpoint.Keys
 	refs      []checkpoint.Ref
+	leftRefs  []checkpoint.Ref
+	gone      []checkpoint.Ref // waiting rows that have left
 	timers    timers
 	due       checkpoint.Keys
 	dueAt     []int64
@@ -148,14 +152,14 @@ func (d *dedupFirst) Open(s exec.Subtask) (err error) {
 	d.out = batch.NewBuilder(d.spec.Input)
 	d.late = s.Counter("late-dropped")
 	d.watermark = restoredWatermark(s.Restored())
-	d.rows, err = s.Table(checkpoint.TableOptions{Name: "rows", Format: "first-by-time/1:" + rowFormat(d.spec.Input), TTL: d.spec.TTL})
-	if err != nil {
+	if d.waiting, err = s.Table(checkpoint.TableOptions{Name: "waiting", Format: "first-by-time/2:" + rowFormat(d.spec.Input)}); err != nil {
 		return err
 	}
-	return d.rows.Visit(func(key, v []byte) bool {
-		if len(v) > 8 {
-			d.timers.add(word(v, 0), key, checkpoint.HashKey(key))
-		}
+	if d.left, err = s.Table(checkpoint.TableOptions{Name: "left", Format: "left/1", TTL: d.spec.TTL}); err != nil {
+		return err
+	}
+	return d.waiting.Visit(func(key, v []byte) bool {
+		d.timers.add(word(v, 0), key, checkpoint.HashKey(key))
 		return true
 	})
 }
@@ -164,7 +168,11 @@ func (d *dedupFirst) Open(s exec.Subtask) (err error) {
 func (d *dedupFirst) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	d.enc.Encode(b, &d.keys)
 	d.refs = resize(d.refs, d.keys.Len())
-	if err := d.rows.Probe(&d.keys, d.refs); err != nil {
+	if err := d.waiting.Probe(&d.keys, d.refs); err != nil {
+		return err
+	}
+	d.leftRefs = resize(d.leftRefs, d.keys.Len())
+	if err := d.left.Probe(&d.keys, d.leftRefs); err != nil {
 		return err
 	}
 	v := b.Cols[d.spec.Time]
@@ -178,18 +186,21 @@ func (d *dedupFirst) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 			d.late.Add(1)
 			continue
 		}
+		if d.leftRefs[i] != checkpoint.NoRow {
+			continue
+		}
 		created := false
 		if ref == checkpoint.NoRow {
 			var err error
-			if ref, created, err = d.rows.Insert(&d.keys, i, 0); err != nil {
+			if ref, created, err = d.waiting.Insert(&d.keys, i, 0); err != nil {
 				return err
 			}
 		}
-		if old := d.rows.Value(ref); !created && (len(old) == 8 || at >= word(old, 0)) {
+		if !created && at >= word(d.waiting.Value(ref), 0) {
 			continue
 		}
 		d.row = appendRow(binary.LittleEndian.AppendUint64(d.row[:0], uint64(at)), b, r)
-		d.rows.Set(ref, d.row)
+		d.waiting.Set(ref, d.row)
 		d.timers.add(at, d.keys.Key(i), d.keys.Hashes[i])
 	}
 	return nil
@@ -208,29 +219,46 @@ func (d *dedupFirst) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 			return flush(d.out, out)
 		}
 		d.refs = resize(d.refs, d.due.Len())
-		if err := d.rows.Probe(&d.due, d.refs); err != nil {
+		if err := d.waiting.Probe(&d.due, d.refs); err != nil {
+			return err
+		}
+		d.leftRefs = resize(d.leftRefs, d.due.Len())
+		if err := d.left.Probe(&d.due, d.leftRefs); err != nil {
 			return err
 		}
 		for i, ref := range d.refs {
-			if ref == checkpoint.NoRow {
-				continue // expired
+			if err := d.leave(i, ref, out); err != nil {
+				return err
 			}
-			v := d.rows.Value(ref)
-			if len(v) == 8 || word(v, 0) != d.dueAt[i] {
-				continue // an earlier row has come and gone
-			}
-			if d.out.Full() {
-				if err := flush(d.out, out); err != nil {
-					return err
-				}
-			}
-			if err := emitRow(d.out, v[8:], types.Insert); err != nil {
-				return fmt.Errorf("deduplication state: %w", err)
-			}
-			d.row = append(d.row[:0], v[:8]...)
-			d.rows.Set(ref, d.row)
+		}
+		for _, ref := range d.gone {
+			d.waiting.Delete(ref)
+		}
+		d.gone = d.gone[:0]
+	}
+}
+
+// leave emits the waiting row of due key i, unless an earlier one of the key has left.
+func (d *dedupFirst) leave(i int, ref checkpoint.Ref, out exec.Emitter) error {
+	if ref == checkpoint.NoRow {
+		return nil
+	}
+	v := d.waiting.Value(ref)
+	if word(v, 0) != d.dueAt[i] {
+		return nil
+	}
+	if d.out.Full() {
+		if err := flush(d.out, out); err != nil {
+			return err
 		}
 	}
+	if err := emitRow(d.out, v[8:], types.Insert); err != nil {
+		return fmt.Errorf("deduplication state: %w", err)
+	}
+	setWord(d.waiting.Mutable(ref), 0, math.MinInt64) // it may be due more than once
+	d.gone = append(d.gone, ref)
+	_, _, err := d.left.Insert(&d.due, i, 0)
+	return err
 }
 
 // OnBarrier implements exec.Operator: the watermark is state, so that a restore drops no row as late that was in time.

@@ -108,6 +108,9 @@ func TestDedup(t *testing.T) {
 		{"first by event time", spec(1, false),
 			[]string{"a@5:1, a@3:2, a@3:3, b@4:1", "wm 2", "restart", "a@2:4", "wm 3", "a@3:5, c@2:1, c@3:2", "wm 4", "a@9:6", "wm max"},
 			[]string{"", "", "", "+I a@2:4", "", "+I c@3:2, +I b@4:1", "", ""}},
+		{"first by event time, due twice at once; a row that waits does not expire", ttl(spec(1, false)),
+			[]string{"a@5:1, a@3:2", "now 5000", "wm 9", "a@9:3", "now 9000", "a@9:4", "wm max"},
+			[]string{"", "", "+I a@3:2", "", "", "", "+I a@9:4"}},
 	} {
 		if got := timeScript(t, NewDedup(c.spec), c.steps...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)

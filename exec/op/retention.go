@@ -3,7 +3,6 @@ package op
 import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
-	"github.com/streamsql/streamsql/sql/batch"
 )
 
 // retention drops the entries of a multimap whose keys were not used for ttl ms of processing time, half as long again
@@ -13,11 +12,9 @@ type retention struct {
 	ttl    int64
 	now    func() int64
 	rows   *multimap
-	used   checkpoint.Table // a row per key in use, which expires
-	timers timers
-	due    checkpoint.Keys
+	used   checkpoint.Table // key → eight bytes, when it was used last; a key that is here has one timer
+	timers *timerSet
 	refs   []checkpoint.Ref
-	times  []int64
 }
 
 func (t *retention) open(s exec.Subtask, rows *multimap, ttl int64) (err error) {
@@ -25,16 +22,12 @@ func (t *retention) open(s exec.Subtask, rows *multimap, ttl int64) (err error) 
 	if ttl == 0 {
 		return nil
 	}
-	if t.used, err = s.Table(checkpoint.TableOptions{Name: "used", Format: "used/1", TTL: ttl}); err != nil {
+	if t.used, err = s.Table(checkpoint.TableOptions{Name: "used", Format: "used/2"}); err != nil {
 		return err
 	}
-	return rows.scan(func(key, _, _ []byte) bool {
-		t.timers.add(t.end(), key, checkpoint.HashKey(key))
-		return true
-	})
+	t.timers, err = openTimers(s, "used-timers", max(1000, ttl/64))
+	return err
 }
-
-func (t *retention) end() int64 { return t.now() + t.ttl + t.ttl/2 }
 
 // touch notes the use of keys, which the multimap has been probed for. Entries of a key whose time is over are dropped;
 // fresh is called for every key that begins anew.
@@ -46,17 +39,22 @@ func (t *retention) touch(keys *checkpoint.Keys, fresh func(i int) error) error 
 	if err := t.used.Probe(keys, t.refs); err != nil {
 		return err
 	}
+	now := t.now()
 	for i, r := range t.refs {
-		if r != checkpoint.NoRow {
-			t.used.Mutable(r)
-			continue
+		anew := false
+		if r == checkpoint.NoRow {
+			var err error
+			if r, anew, err = t.used.Insert(keys, i, 8); err != nil {
+				return err
+			}
+			if anew {
+				t.timers.add(now+t.ttl+t.ttl/2, keys.Key(i), keys.Hashes[i])
+			}
+		} else {
+			anew = t.over(r, now)
 		}
-		r, created, err := t.used.Insert(keys, i, 0)
-		if err != nil {
-			return err
-		}
-		t.refs[i] = r
-		if !created {
+		setWord(t.used.Mutable(r), 0, now)
+		if !anew {
 			continue
 		}
 		if err := t.rows.at(i).clear(); err != nil {
@@ -65,39 +63,49 @@ func (t *retention) touch(keys *checkpoint.Keys, fresh func(i int) error) error 
 		if err := fresh(i); err != nil {
 			return err
 		}
-		t.timers.add(t.end(), keys.Key(i), keys.Hashes[i])
 	}
-	return nil
+	return t.timers.commit()
+}
+
+// over reports a key whose time is over at now.
+func (t *retention) over(r checkpoint.Ref, now int64) bool {
+	return word(t.used.Value(r), 0)+t.ttl <= now
 }
 
 // next is when expire has work.
-func (t *retention) next() (at int64, ok bool) { return t.timers.next() }
+func (t *retention) next() (at int64, ok bool) {
+	if t.ttl == 0 {
+		return 0, false
+	}
+	return t.timers.next()
+}
 
 // expire drops the entries of the keys whose time is over at now.
 func (t *retention) expire(now int64) error {
-	for {
-		t.due.Reset()
-		if t.times = t.timers.take(now, batch.Size, &t.due, t.times[:0]); len(t.times) == 0 {
-			return nil
-		}
-		t.refs = resize(t.refs, t.due.Len())
-		if err := t.used.Probe(&t.due, t.refs); err != nil {
+	if t.ttl == 0 {
+		return nil
+	}
+	return t.timers.fire(now, func(keys *checkpoint.Keys) error {
+		t.refs = resize(t.refs, keys.Len())
+		if err := t.used.Probe(keys, t.refs); err != nil {
 			return err
 		}
-		if err := t.rows.probe(&t.due); err != nil {
+		if err := t.rows.probe(keys); err != nil {
 			return err
 		}
 		for i, r := range t.refs {
-			if r != checkpoint.NoRow {
-				t.timers.add(now+max(t.ttl/2, 1), t.due.Key(i), t.due.Hashes[i])
+			if r == checkpoint.NoRow {
+				continue
+			}
+			if !t.over(r, now) {
+				t.timers.add(now+max(t.ttl/2, 1), keys.Key(i), keys.Hashes[i])
 				continue
 			}
 			if err := t.rows.at(i).clear(); err != nil {
 				return err
 			}
+			t.used.Delete(r)
 		}
-		if err := t.rows.done(); err != nil {
-			return err
-		}
-	}
+		return t.rows.done()
+	})
 }

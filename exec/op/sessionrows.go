@@ -23,14 +23,15 @@ type sessionRows struct {
 	input *types.Schema
 	sink  sessionSink
 
-	rows     *multimap
-	next     uint64 // number of the next row; numbers grow over all sessions, so that merged ones stay in order
-	in       *batch.Batch
-	at       []int32 // rows of the batch not yet stored
-	keys     checkpoint.Keys
-	moved    [][2][]byte
-	sub, val []byte
-	reader   sessionReader
+	rows      *multimap
+	next      uint64 // number of the next row; numbers grow over all sessions, so that merged ones stay in order
+	in        *batch.Batch
+	at        []int32 // rows of the batch not yet stored
+	keys      checkpoint.Keys
+	moved     []byte // rows on their way from one session to another, each its number and value
+	movedEnds []int
+	sub, val  []byte
+	reader    sessionReader
 }
 
 // sessionSink takes ended sessions.
@@ -94,27 +95,38 @@ func (p *sessionRows) merge(group []byte, hash uint64, from []int64, to int64) e
 	if err := p.rows.probe(&p.keys); err != nil {
 		return err
 	}
-	target := p.rows.at(len(from))
 	for i := range from {
-		b := p.rows.at(i)
-		p.moved = p.moved[:0]
-		err := b.ascend(nil, func(sub, val []byte) bool {
-			p.moved = append(p.moved, [2][]byte{append([]byte(nil), sub...), append([]byte(nil), val...)})
-			return true
-		})
-		if err != nil {
+		if err := p.move(p.rows.at(i), p.rows.at(len(from))); err != nil {
 			return err
-		}
-		if err := b.clear(); err != nil {
-			return err
-		}
-		for _, e := range p.moved {
-			if err := target.put(e[0], e[1]); err != nil {
-				return err
-			}
 		}
 	}
 	return p.rows.done()
+}
+
+// move moves the rows of one session to another, some at a time.
+func (p *sessionRows) move(from, to bucket) error {
+	for {
+		p.moved, p.movedEnds = p.moved[:0], p.movedEnds[:0]
+		err := from.ascend(nil, func(sub, val []byte) bool {
+			p.moved = append(append(p.moved, sub...), val...)
+			p.movedEnds = append(p.movedEnds, len(p.moved))
+			return len(p.movedEnds) < batch.Size
+		})
+		if err != nil || len(p.movedEnds) == 0 {
+			return err
+		}
+		start := 0
+		for _, end := range p.movedEnds {
+			p.sub = append(p.sub[:0], p.moved[start:start+8]...)
+			if err := to.put(p.sub, p.moved[start+8:end]); err != nil {
+				return err
+			}
+			start = end
+		}
+		if err := from.removeBelow(append(p.sub, 0)); err != nil {
+			return err
+		}
+	}
 }
 
 func (p *sessionRows) fire(list []firedSession, out exec.Emitter) error {

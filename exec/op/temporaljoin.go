@@ -364,8 +364,9 @@ func restoredTimes(states [][]byte) (w exec.Watermark, seq uint64) {
 	}
 	w = exec.MaxWatermark
 	for _, s := range states {
-		if len(s) != 16 {
-			return exec.NoWatermark, seq
+		if len(s) != 16 { // of a subtask that never saw a barrier
+			w = exec.NoWatermark
+			continue
 		}
 		w = min(w, exec.Watermark(binary.BigEndian.Uint64(s)))
 		seq = max(seq, binary.BigEndian.Uint64(s[8:]))
