@@ -47,28 +47,6 @@ func (a *accumulator) addVariance(row []byte, v *batch.Vec, i int, sign int64) {
 	setFloat(row, a.off+16, m2)
 }
 
-// mergeVariance adds the accumulator in src to that in dst.
-func (a *accumulator) mergeVariance(dst, src []byte) {
-	n, k := word(dst, a.off), word(src, a.off)
-	sum := n + k
-	if k == 0 {
-		return
-	}
-	if n == 0 {
-		copy(dst[a.off:a.off+24], src[a.off:a.off+24])
-		return
-	}
-	delta := float(src, a.off+8) - float(dst, a.off+8)
-	setWord(dst, a.off, sum)
-	if sum <= 0 {
-		setFloat(dst, a.off+8, 0)
-		setFloat(dst, a.off+16, 0)
-		return
-	}
-	setFloat(dst, a.off+8, float(dst, a.off+8)+delta*float64(k)/float64(sum))
-	setFloat(dst, a.off+16, float(dst, a.off+16)+float(src, a.off+16)+delta*delta*float64(n)*float64(k)/float64(sum))
-}
-
 // variance is the result in the words of an extreme; ok is false for NULL.
 func (a *accumulator) variance(row []byte) (lo, hi int64, ok bool) {
 	n := word(row, a.off)

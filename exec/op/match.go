@@ -123,7 +123,7 @@ func (o *match) Open(s exec.Subtask) (err error) {
 		return err
 	}
 	rows := rowFormat(o.spec.Input)
-	if o.waiting, err = openMultimap(s, "waiting", rows, 0); err != nil {
+	if o.waiting, err = openMultimap(s, "waiting", "match-waiting/1:"+rows, 0); err != nil {
 		return err
 	}
 	if o.runs, err = openMultimap(s, "runs", "match/1:"+o.spec.format()+rows, 0); err != nil {

@@ -47,7 +47,7 @@ func (o *overFinal) Open(s exec.Subtask) error {
 	o.sort = newSortKeyEncoder(o.order, o.spec.Input)
 	o.out, o.work = batch.NewBuilder(o.spec.Output), batch.NewBuilder(o.spec.Input)
 	var err error
-	if o.rows, err = openMultimap(s, "rows", rowFormat(o.spec.Input), 0); err != nil {
+	if o.rows, err = openMultimap(s, "rows", "over-final/1:"+rowFormat(o.spec.Input), 0); err != nil {
 		return err
 	}
 	o.calls = batch.NewBuilder(&types.Schema{Columns: o.spec.Output.Columns[o.spec.Input.Len():]})

@@ -104,7 +104,7 @@ type overFrame struct {
 
 func (f *overFrame) open(s exec.Subtask, in *types.Schema, frame expr.Frame, ttl int64) (err error) {
 	f.frame = frame
-	if f.rows, err = openMultimap(s, "frame", rowFormat(in), 0); err != nil {
+	if f.rows, err = openMultimap(s, "frame", "over/1:"+rowFormat(in), 0); err != nil {
 		return err
 	}
 	return f.idle.open(s, f.rows, ttl)

@@ -47,7 +47,7 @@ func (o *overTime) Open(s exec.Subtask) error {
 	}
 	o.run.open(o.spec.Input)
 	var err error
-	if o.waiting, err = openMultimap(s, "waiting", rowFormat(o.spec.Input), 0); err != nil {
+	if o.waiting, err = openMultimap(s, "waiting", "over/1:"+rowFormat(o.spec.Input), 0); err != nil {
 		return err
 	}
 	if err := o.state.restore(s.Restored()); err != nil {

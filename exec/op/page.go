@@ -14,7 +14,6 @@ type page []byte
 
 const (
 	pageStamped = 1 << 15 // in the number of entries: each entry has a stamp
-	pageMax     = pageStamped - 1
 	stampSize   = 6
 )
 

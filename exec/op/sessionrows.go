@@ -43,7 +43,7 @@ type sessionSink interface {
 
 func (p *sessionRows) open(s exec.Subtask) error {
 	var err error
-	if p.rows, err = openMultimap(s, "sessions.rows", rowFormat(p.input), 0); err != nil {
+	if p.rows, err = openMultimap(s, "sessions.rows", "session-rows/1:"+rowFormat(p.input), 0); err != nil {
 		return err
 	}
 	p.reader.build = batch.NewBuilder(p.input)
