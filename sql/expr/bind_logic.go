@@ -179,10 +179,7 @@ func NewBetween(x, lo, hi Expr, not, symmetric bool) (Expr, error) {
 
 // NewIn is x [NOT] IN (list). All values are brought to one common type, as Flink's IN does.
 func NewIn(x Expr, list []Expr, not bool) (Expr, error) {
-	list, err := numbersOfText(x.Type(), list)
-	if err != nil {
-		return nil, err
-	}
+	list = numbersOfText(x.Type(), list)
 	ts := []types.Type{x.Type()}
 	for _, e := range list {
 		ts = append(ts, e.Type())
@@ -218,24 +215,24 @@ func NewIn(x Expr, list []Expr, not bool) (Expr, error) {
 	return or, nil
 }
 
-// numbersOfText converts the strings of an IN list to the type of the number they are looked for in, as Flink does there,
-// and only there.
-func numbersOfText(t types.Type, list []Expr) ([]Expr, error) {
+// numbersOfText converts the literals of an IN list that are numbers in quotes to the type of the number they are looked
+// for in, as Flink does there and only there.
+func numbersOfText(t types.Type, list []Expr) []Expr {
 	if !t.IsNumeric() {
-		return list, nil
+		return list
 	}
 	out := make([]Expr, len(list))
 	for i, e := range list {
 		out[i] = e
-		if e.Type().IsString() {
-			c, err := NewCast(e, t.WithNull(true), false)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = c
+		l, ok := e.(*Literal)
+		if !ok || l.Value.IsNull || !l.T.IsString() {
+			continue
+		}
+		if d, ok := newCaster(Session{}, CastExplicit).fn(l.T, t)(l.Value); ok && !d.IsNull {
+			out[i] = &Literal{Value: d, T: t.NotNull()}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // newInLiterals builds the set form when every element is a constant of a type that a hash set can hold.
