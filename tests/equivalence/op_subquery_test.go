@@ -7,12 +7,18 @@ func init() {
 		l, r := g.query(depth-1), g.query(g.r.IntN(depth))
 		s := scalarQuery{l: l, r: r, call: randomCalls(g.r, r.width())[0]}
 		s.call.filter = nil
+		if s.call.fn == "COLLECT" { // of no rows NULL, as Flink's join gives it, not the empty multiset
+			s.call.fn = "SUM"
+		}
 		if g.r.IntN(3) == 0 {
 			s.call.fn, s.call.distinct = "MAX", false // never 0 of no rows
 			return s
 		}
 		c := binary("=", column(g.r.IntN(l.width())), column(l.width()+g.r.IntN(r.width())), func(x, y int64) value { return truth(x == y) })
 		s.cond = &c
+		if g.r.IntN(4) == 0 {
+			s.orElse = 1 + g.r.Int64N(9)
+		}
 		return s
 	})
 	register("unnest", 1, func(g *gen, depth int) query {
@@ -30,6 +36,8 @@ type scalarQuery struct {
 	l, r query
 	call call
 	cond *scalar
+	// orElse, if not 0, is the value in place of NULL.
+	orElse int64
 }
 
 func (s scalarQuery) width() int { return s.l.width() + 1 }
@@ -40,6 +48,9 @@ func (s scalarQuery) sql() string {
 		where = " WHERE " + ofSides(s.cond.sql, s.l.width())
 	}
 	agg := ofSides(s.call.sql(), 0)
+	if s.orElse > 0 {
+		agg = fmt.Sprintf("COALESCE(%s, %d) + 1", agg, s.orElse)
+	}
 	return fmt.Sprintf("SELECT l.*, (SELECT %s FROM (%s) AS r%s) AS c%d FROM (%s) AS l", agg, s.r.sql(), where, s.l.width(), s.l.sql())
 }
 
@@ -53,7 +64,14 @@ func (s scalarQuery) eval(t tables) (out []row) {
 				rows = append(rows, r)
 			}
 		}
-		out = append(out, append(append(row{}, l...), s.call.eval(rows)))
+		v := s.call.eval(rows)
+		if s.orElse > 0 {
+			if v.null {
+				v = value{v: s.orElse}
+			}
+			v.v++
+		}
+		out = append(out, append(append(row{}, l...), v))
 	}
 	return out
 }
