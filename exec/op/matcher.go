@@ -50,8 +50,9 @@ type matchCond struct {
 	prog  *expr.Program // nil = every row
 	refs  []int
 	row   *batch.Builder
-	plain bool   // reads the row at hand only
-	known []bool // of a plain condition, per row of work; nil = not computed
+	in    batch.Batch // columns of work as refs
+	plain bool        // reads the row at hand only
+	known []bool      // of a plain condition, per row of work; nil = not computed
 }
 
 // matchRuns are the runs of a partition.
@@ -80,6 +81,7 @@ func newMatcher(s exec.Subtask, spec *MatchSpec) (*matcher, error) {
 				return nil, err
 			}
 			c.refs, c.row, c.plain = expr.ColumnsOf(x.Cond), batch.NewBuilder(refs), true
+			c.in.Cols = make([]*batch.Vec, len(spec.Refs))
 			for _, i := range c.refs {
 				r := &spec.Refs[i]
 				c.plain = c.plain && r.Kind == MatchValue && !r.First && r.Offset == 0 && (r.Var < 0 || r.Var == v)
@@ -115,11 +117,11 @@ func (m *matcher) prepare() {
 		if !c.plain || m.b.N == 0 {
 			continue
 		}
-		in := batch.Batch{N: m.b.N, Cols: make([]*batch.Vec, len(m.spec.Refs))}
+		c.in.N = m.b.N
 		for _, i := range c.refs {
-			in.Cols[i] = m.b.Cols[m.spec.Refs[i].Col]
+			c.in.Cols[i] = m.b.Cols[m.spec.Refs[i].Col]
 		}
-		res, err := c.prog.Eval(&in)
+		res, err := c.prog.Eval(&c.in)
 		if err != nil {
 			continue // of a row that may never be tested: test meets the error if it is
 		}
@@ -231,9 +233,9 @@ func (m *matcher) flush(out exec.Emitter) error {
 // matchAgg computes an aggregate over rows of a run.
 type matchAgg struct {
 	arg  *expr.Program
-	col  int // the argument is a plain column, else -1
 	core aggCore
 	rows *batch.Builder
+	in   batch.Batch // the arguments
 	keys checkpoint.Keys
 	refs []checkpoint.Ref
 	res  [1]types.Datum
@@ -244,7 +246,7 @@ func newMatchAgg(s exec.Subtask, spec *MatchSpec, i int) (*matchAgg, error) {
 	if r.Kind != MatchAgg {
 		return nil, nil
 	}
-	a := &matchAgg{col: -1}
+	a := &matchAgg{}
 	if r.Arg == nil {
 		return a, nil // rows are counted
 	}
@@ -277,15 +279,14 @@ func (a *matchAgg) compute(m *matcher, lo, n int64, last bool) (types.Datum, err
 		}
 		copyRow(a.rows, m.b, r, types.Insert)
 	}
-	b := &batch.Batch{N: int(n)}
+	a.in.N = int(n)
 	if n > 0 {
-		vecs, err := a.arg.Eval(a.rows.Finish())
-		if err != nil {
+		var err error
+		if a.in.Cols, err = a.arg.Eval(a.rows.Finish()); err != nil {
 			return types.NullDatum, err
 		}
-		b.Cols = vecs
 	}
-	return a.fold(b, m.key, m.hash)
+	return a.fold(&a.in, m.key, m.hash)
 }
 
 // fold is the aggregate over column 0 of b.

@@ -289,18 +289,22 @@ func (m *matcher) holds(tests []matchTest, run *matchRun) (bool, error) {
 	return true, nil
 }
 
-// advanceTime drops the runs that cannot end in time any more, which can let go matches that waited for them.
+// advanceTime drops the runs that cannot end in time any more, in the order of their ends; that can let go matches that
+// waited for them. Runs that start earlier end earlier.
 func (m *matcher) advanceTime(at int64, out exec.Emitter) error {
 	if m.spec.Within == 0 {
 		return nil
 	}
-	n := len(m.runs.partial)
-	m.runs.partial.drop(func(r *matchRun) bool { return r.started() && at-r.since >= m.spec.Within })
-	if len(m.runs.partial) == n {
-		return nil
+	q := &m.runs.partial
+	for len(*q) > 0 && (*q)[0].started() && (*q)[0].since+m.spec.Within <= at {
+		since := (*q)[0].since
+		q.drop(func(r *matchRun) bool { return r.started() && r.since <= since })
+		m.found = m.found[:0]
+		if err := m.settle(since+m.spec.Within, out); err != nil {
+			return err
+		}
 	}
-	m.found = m.found[:0]
-	return m.settle(at, out)
+	return nil
 }
 
 // settle emits complete matches, new ones among them, until an earlier start is still open, and applies AFTER MATCH SKIP.
