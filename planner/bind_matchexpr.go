@@ -157,7 +157,8 @@ func (m *matching) call(b *binder, e *sql.Call) (expr.Expr, error) {
 		return m.rowtime(b, e)
 	case "MATCH_PROCTIME":
 		if m.own >= 0 || m.inside() != nil || len(e.Args) > 0 {
-			return nil, diag.New(diag.Semantic, e.Pos, "MATCH_PROCTIME() stands alone in MEASURES, without arguments")
+			return nil, diag.New(diag.Semantic, e.Pos, "MATCH_PROCTIME stands in MEASURES only, and in no other function of a match").
+				WithHint("write MEASURES MATCH_PROCTIME() AS proctime")
 		}
 		x, err := b.p.funcs.NewCall("PROCTIME", nil, expr.CallOptions{}, b.session)
 		return x, err
