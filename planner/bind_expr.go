@@ -372,6 +372,8 @@ func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
 		return nil, misplacedTable(e, name)
 	case expr.IsFlinkAgg(name) && b.p.funcs.Lookup(name) == nil:
 		return nil, b.misplacedAggregate(e, name)
+	case b.p.funcs.Lookup(name) == nil && !strings.EqualFold(name, "COALESCE"):
+		return b.p.funcs.NewCall(name, nil, expr.CallOptions{}, b.session) // says what is wrong with the name, before its arguments are looked at
 	case e.Distinct || e.Star || e.Filter != nil || e.Within != nil || e.Nulls != sql.NullsUnset:
 		return nil, diag.New(diag.Semantic, e.Pos, "%s is not an aggregate function", name).
 			WithHint("DISTINCT, *, FILTER, WITHIN GROUP and IGNORE NULLS belong to aggregates")

@@ -154,6 +154,10 @@ func (g *grouping) ungrouped(b *binder, e *sql.Ident) error {
 		return d.WithDetail("the query aggregates without GROUP BY, so it has one row for all input rows").
 			WithHint("add GROUP BY %s, or aggregate it: MAX(%s)", name, name)
 	}
+	if l, ok := g.keys[0].(*expr.Literal); ok && l.T.IsNumeric() {
+		return d.WithDetail("a number in GROUP BY is a constant and not the place of a column").
+			WithHint("write the column or expression itself in GROUP BY")
+	}
 	return d.WithHint("add %s to GROUP BY, or aggregate it: MAX(%s)", name, name)
 }
 

@@ -34,6 +34,11 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, it := range q.Items {
+		if it.Alias != nil {
+			s.aliases = append(s.aliases, it.Alias.Text)
+		}
+	}
 	if q.Where != nil {
 		if in, err = b.where(in, s, q.Where); err != nil {
 			return nil, err

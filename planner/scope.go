@@ -13,7 +13,8 @@ import (
 
 // scope is the columns an expression may name: column i is output column i of the node it is bound over.
 type scope struct {
-	cols []scopeCol
+	cols    []scopeCol
+	aliases []string // of the SELECT list, which is computed later
 }
 
 type scopeCol struct {
@@ -180,6 +181,8 @@ func (s *scope) unknown(n sql.Name, table string) error {
 	}
 	if n.Text == "window_start" || n.Text == "window_end" || n.Text == "window_time" {
 		e.WithHint("a window adds it: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time_column), INTERVAL '1' MINUTE))")
+	} else if table == "" && slices.Contains(s.aliases, n.Text) {
+		e.WithHint("%s is named in the SELECT list, which is computed later: repeat the expression, or use the name in an outer query", n.Text)
 	} else if near := diag.Nearest(n.Text, names); near != "" {
 		e.WithHint("did you mean %s?", near)
 	}

@@ -96,7 +96,7 @@ func (s *Shell) read(ctx context.Context, in lines) error {
 // line takes one line and executes what it completes. The only error it returns is errQuit; others are shown.
 func (s *Shell) line(ctx context.Context, line string) error {
 	if s.buf.Len() == 0 {
-		if strings.TrimSpace(line) == "" {
+		if strings.Trim(line, "; \t") == "" {
 			return nil
 		}
 		if c, args, ok := parseCommand(line); ok {

@@ -154,7 +154,15 @@ var foreignWords = map[string]string{
 	"AT":      "there is no AT TIME ZONE; use TIMESTAMP_LTZ and the setting table.local-time-zone",
 	"MEMBER":  "write ARRAY_CONTAINS(b, a)",
 	"MINUS":   "write EXCEPT",
-	"EMIT":    "window results are emitted by the watermark; write an early-fire setting instead of EMIT",
+	"EMIT":    "window results are emitted by the watermark; there are no early ones",
+}
+
+// foreignClauses are those that may also be names, as aliases.
+var foreignClauses = map[string]string{
+	"SEMI":    "write WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+	"ANTI":    "write WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+	"ASOF":    "write a JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k",
+	"EXCLUDE": "name the columns to take",
 }
 
 func (p *parser) hintFor(t *token) string {
@@ -165,6 +173,8 @@ func (p *parser) hintFor(t *token) string {
 		return "parameters do not exist in Flink SQL; write the value"
 	case t.kind == tokIdent && foreignWords[t.up] != "":
 		return foreignWords[t.up]
+	case t.kind == tokIdent && foreignClauses[t.up] != "":
+		return foreignClauses[t.up]
 	case t.kind == tokHint:
 		return "OPTIONS follows the table name, other hints follow SELECT"
 	}

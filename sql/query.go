@@ -318,6 +318,8 @@ func (p *parser) selectItem() SelectItem {
 	} else if p.isName(p.cur()) && foreignWords[p.cur().up] == "" {
 		n := p.ident("an alias")
 		it.Alias = &n
+	} else if t := p.cur(); t.kind == tokIdent && reserved[t.up] && !t.is("FROM") && (p.peek(1).op(",") || p.peek(1).is("FROM")) {
+		p.ident("an alias") // says that it is reserved
 	}
 	return it
 }

@@ -83,6 +83,9 @@ func (r *Registry) unknown(name string) error {
 	}
 	err := diag.New(diag.Semantic, diag.Pos{}, "unknown function %s", name).
 		WithHint("SHOW FUNCTIONS lists the functions there are")
+	if s := foreign[upper]; s != "" {
+		return err.WithHint("write %s", s)
+	}
 	names := make([]string, 0, len(r.funcs))
 	for n := range r.funcs {
 		names = append(names, n)
@@ -92,6 +95,17 @@ func (r *Registry) unknown(name string) error {
 		err.WithHint("did you mean %s?", near)
 	}
 	return err
+}
+
+// foreign says what to write in place of functions of other dialects.
+var foreign = map[string]string{
+	"STRING_AGG": "LISTAGG(x, ',')", "GROUP_CONCAT": "LISTAGG(x, ',')", "LIST": "ARRAY_AGG(x)",
+	"COUNT_IF": "COUNT(*) FILTER (WHERE condition)", "COUNTIF": "COUNT(*) FILTER (WHERE condition)",
+	"DATE_TRUNC": "FLOOR(x TO HOUR)", "TO_CHAR": "DATE_FORMAT(x, 'yyyy-MM-dd')", "STRFTIME": "DATE_FORMAT(x, 'yyyy-MM-dd')",
+	"DATEDIFF": "TIMESTAMPDIFF(DAY, a, b)", "DATE_DIFF": "TIMESTAMPDIFF(DAY, a, b)",
+	"DATE_ADD": "x + INTERVAL '1' DAY", "DATEADD": "x + INTERVAL '1' DAY", "DATE_SUB": "x - INTERVAL '1' DAY",
+	"LENGTH": "CHAR_LENGTH(x)", "LEN": "CHAR_LENGTH(x)", "STRLEN": "CHAR_LENGTH(x)", "STRPOS": "INSTR(x, part)",
+	"NVL": "COALESCE(a, b)", "ISNULL": "COALESCE(a, b)", "REGEXP_MATCHES": "REGEXP(x, pattern)", "LIST_CONTAINS": "ARRAY_CONTAINS(x, element)",
 }
 
 // wrongArgs is the error of a call with the wrong number or types of arguments.
