@@ -123,9 +123,25 @@ func (v *Values) checkRequired(opts []Option) error {
 	if len(missing) > 1 {
 		what, it = "options", "them"
 	}
-	return diag.New(diag.Config, v.t.Options.Pos("connector"), "table %s: missing required %s %s", v.t.Name, what, strings.Join(missing, ", ")).
-		WithDetail("connector '%s' needs %s; the table's options are %s", v.t.Connector(), it, Render(v.t)).
-		WithHint("add %s = '...' to the WITH clause", strings.Join(missing, " = '...', "))
+	err := diag.New(diag.Config, v.t.Options.Pos("connector"), "table %s: missing required %s %s", v.t.Name, what, strings.Join(missing, ", ")).
+		WithDetail("connector '%s' needs %s; the table's options are %s", v.t.Connector(), it, Render(v.t))
+	if wrong, right := v.misspelt(missing); wrong != "" {
+		return err.WithHint("write %s instead of '%s'", right, wrong)
+	}
+	return err.WithHint("add %s = '...' to the WITH clause", strings.Join(missing, " = '...', "))
+}
+
+// misspelt finds an option of the table that is none of the connector's and looks like one of missing, which are quoted.
+func (v *Values) misspelt(missing []string) (wrong, right string) {
+	for _, key := range v.t.Options.Keys() {
+		if _, known := v.opts[key]; known {
+			continue
+		}
+		if near := diag.Nearest("'"+key+"'", missing); near != "" {
+			return key, near
+		}
+	}
+	return "", ""
 }
 
 func (v *Values) checkValue(o Option, text string) error {

@@ -71,6 +71,7 @@ func TestParseErrors(t *testing.T) {
 		want []string
 	}{
 		{nil, []string{"missing required option 'topic'", "1:1"}},
+		{[]string{"topik", "a"}, []string{"missing required option 'topic'", "write 'topic' instead of 'topik'"}},
 		{[]string{"topic", "a", "intervall", "1"}, []string{"does not support option 'intervall'", "did you mean 'interval'?", "3:3", "old-name (deprecated, use new-name)"}},
 		{[]string{"topic", "a", "ignore-parse-errors", "true"}, []string{"did you mean 'json.ignore-parse-errors'?"}},
 		{[]string{"topic", "a", "mode", "except-key"}, []string{"'except-key' is not one of its values", "'earliest-offset', 'EXCEPT_KEY'", "did you mean 'EXCEPT_KEY'?"}},
