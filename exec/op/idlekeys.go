@@ -64,9 +64,7 @@ func (k *idleKeys) expire(now int64, f func(keys *checkpoint.Keys) error) error 
 			if ref == checkpoint.NoRow || int64(binary.BigEndian.Uint64(k.times.Value(ref))) > now {
 				continue // moved since the timer was set
 			}
-			k.due.Buf = append(k.due.Buf, keys.Key(i)...)
-			k.due.Ends = append(k.due.Ends, int32(len(k.due.Buf)))
-			k.due.Hashes = append(k.due.Hashes, keys.Hashes[i])
+			appendKey(&k.due, keys.Key(i), keys.Hashes[i])
 			k.times.Delete(ref)
 		}
 		if k.due.Len() == 0 {

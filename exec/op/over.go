@@ -257,5 +257,5 @@ func (o *overState) save() []byte {
 // nullTime is the error of a row without a value in its rowtime column.
 func nullTime(row int, name string) error {
 	return &expr.RowError{Row: row, Expr: name, Err: diag.New(diag.Data, diag.Pos{}, "the rowtime column %q is NULL", name).
-		WithHint("filter such rows: WHERE %s IS NOT NULL before the OVER window", name)}
+		WithHint("filter such rows first, in a subquery with WHERE %s IS NOT NULL", name)}
 }

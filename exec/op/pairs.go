@@ -3,7 +3,6 @@ package op
 import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
-	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -133,7 +132,5 @@ func rowtimeOf(b *batch.Batch, s *types.Schema, col, r int) (int64, error) {
 	if !v.IsNull(r) {
 		return millis(v, v.Idx(r)), nil
 	}
-	name := s.Columns[col].Name
-	return 0, &expr.RowError{Row: r, Expr: name, Err: diag.New(diag.Data, diag.Pos{}, "the rowtime column %q is NULL", name).
-		WithHint("filter such rows: WHERE %s IS NOT NULL below the join", name)}
+	return 0, nullTime(r, s.Columns[col].Name)
 }

@@ -199,7 +199,7 @@ func (w *sessionWindow) time(b *batch.Batch, r int) (at int64, ok bool, err erro
 		return w.clock.wall(millis(v, v.Idx(r))), true, nil
 	}
 	if w.nullError {
-		return 0, false, nullRowtime(r, w.input.Columns[w.clock.Time].Name)
+		return 0, false, nullTime(r, w.input.Columns[w.clock.Time].Name)
 	}
 	w.dropped.Add(1)
 	return 0, false, nil
@@ -336,9 +336,7 @@ func (w *sessionWindow) takeDue(g int) error {
 		}
 		group := sub[16:]
 		w.due = append(w.due, sessionTimer{windowEnd(sub), windowEnd(sub[8:]), w.dueKeys.Len()})
-		w.dueKeys.Buf = append(w.dueKeys.Buf, group...)
-		w.dueKeys.Ends = append(w.dueKeys.Ends, int32(len(w.dueKeys.Buf)))
-		w.dueKeys.Hashes = append(w.dueKeys.Hashes, checkpoint.HashKey(group))
+		appendKey(&w.dueKeys, group, checkpoint.HashKey(group))
 		taken = append(taken, bytes.Clone(sub))
 		return true
 	})

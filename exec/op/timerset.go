@@ -221,7 +221,5 @@ func (t *timerSet) appendFired(key []byte) {
 	if n := t.fired.Len(); n > 0 && bytes.Equal(t.fired.Key(n-1), key) {
 		return
 	}
-	t.fired.Buf = append(t.fired.Buf, key...)
-	t.fired.Ends = append(t.fired.Ends, int32(len(t.fired.Buf)))
-	t.fired.Hashes = append(t.fired.Hashes, checkpoint.HashKey(key))
+	appendKey(&t.fired, key, checkpoint.HashKey(key))
 }

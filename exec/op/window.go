@@ -7,7 +7,6 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
-	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -256,18 +255,13 @@ func (w *windowAggregate) slice(b *batch.Batch, r int) (int64, error) {
 	}
 	v := b.Cols[c]
 	if v.IsNull(r) {
-		return 0, nullRowtime(r, w.spec.Input.Columns[c].Name)
+		return 0, nullTime(r, w.spec.Input.Columns[c].Name)
 	}
 	ms := millis(v, v.Idx(r))
 	if w.spec.Window.Kind == Attached {
 		return ms, nil
 	}
 	return w.clock.sliceEnd(w.clock.wall(ms)), nil
-}
-
-func nullRowtime(r int, name string) error {
-	return &expr.RowError{Row: r, Expr: name, Err: diag.New(diag.Data, diag.Pos{}, "the rowtime column %q is NULL", name).
-		WithHint("filter such rows: WHERE %s IS NOT NULL before the window", name)}
 }
 
 // addCellKey appends the state key of a group in a cell. Its hash keeps the group's key group.

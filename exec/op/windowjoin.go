@@ -103,7 +103,7 @@ func (w *windowJoin) Process(port int, b *batch.Batch, _ exec.Emitter) error {
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
 		if v.IsNull(r) {
-			return nullRowtime(r, w.spec.Inputs[port].Columns[w.spec.End[port]].Name)
+			return nullTime(r, w.spec.Inputs[port].Columns[w.spec.End[port]].Name)
 		}
 		if exec.Watermark(w.clock.fireTime(millis(v, v.Idx(r)))) <= w.watermark {
 			w.late.Add(1)
