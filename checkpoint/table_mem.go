@@ -66,6 +66,9 @@ func (t *table) close() {
 // rowKey, rowStamp and rowValue are parts of the row at loc.
 func (t *table) rowKey(loc uint32) []byte {
 	h := t.a.head(loc)
+	if h.klen == 0 {
+		return nil // its address may be the end of the chunk, which no pointer may hold
+	}
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(h), t.head)), int(h.klen))
 }
 
@@ -75,6 +78,9 @@ func (t *table) rowStamp(loc uint32) *int64 {
 
 func (t *table) rowValue(loc uint32) []byte {
 	h := t.a.head(loc)
+	if h.vlen == 0 {
+		return nil
+	}
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(h), t.head+align8(int(h.klen)))), int(h.vlen))
 }
 
