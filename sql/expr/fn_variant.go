@@ -249,4 +249,3 @@ func (d *jsonDoc) nth(at int32, i int64) int32 {
 	}
 	return m
 }
-
