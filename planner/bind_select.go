@@ -81,6 +81,7 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 		n = b.group.node(n)
 		if a, ok := n.(*Aggregate); ok {
 			a.TTL = b.hints.take(s.onlyTable())
+			a.Always = len(a.Keys) == 0
 		}
 		values = b.group.subs
 		n = values.attach(n)

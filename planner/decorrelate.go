@@ -274,6 +274,7 @@ func (o *outerQuery) pullAggregate(n *Aggregate, pos diag.Pos) (Node, []expr.Exp
 		key   int
 	}
 	var eqs []equal
+	a.Always = n.Always && len(on) == 0 // a group per value has rows
 	for _, c := range on {
 		inner, outer, op := o.sides(c)
 		if inner == nil {

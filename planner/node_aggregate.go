@@ -21,6 +21,8 @@ type Aggregate struct {
 	Names    []string // of the aggregates
 	Distinct bool
 	TTL      *int64 // the STATE_TTL hint in ms, nil = table.exec.state.ttl
+	// Always: the query's own aggregation without GROUP BY, which gives a row over no rows too where results are final.
+	Always bool
 }
 
 func (n *Aggregate) Inputs() []Node { return []Node{n.In} }

@@ -149,6 +149,9 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 		plan.abstract += tree(r)
 		plan.trace(o, "bind", r)
 		plan.Bounded = plan.Bounded && bounded(r)
+		if b.conf.Batch() {
+			r, _ = rewrite(r, func(n Node) (Node, error) { return withEmptyRow(n), nil })
+		}
 		n, err := opt.run(r, func(rule string, n Node) { plan.trace(o, rule, n) })
 		if err != nil {
 			return err
