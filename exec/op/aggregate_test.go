@@ -168,11 +168,15 @@ func aggCases(t *testing.T) []aggCase {
 // Random changelogs, in random batches: after every batch the folded output is what a naive program computes over the
 // rows that are there. Run resident, and with a budget that keeps nearly all state on disk.
 func TestGroupAggregateAgainstNaive(t *testing.T) {
+	seeds := int64(8)
+	if testing.Short() {
+		seeds = 2
+	}
 	for _, budget := range []int64{0, 64 << 10} {
 		for _, mode := range []types.ChangelogMode{types.AppendOnly, types.Retract} {
 			for _, updateBefore := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%v/-U=%v/budget=%d", mode, updateBefore, budget), func(t *testing.T) {
-					for seed := range int64(8) {
+					for seed := range seeds {
 						randomAggregate(t, seed, mode, updateBefore, budget, MiniBatch{Size: 100 * int(seed%2)})
 					}
 				})
