@@ -41,26 +41,19 @@ func (n *Correlate) slug() string   { return "correlate" }
 func (n *Correlate) stateful() bool { return false }
 
 func (n *Correlate) pushFilter(c expr.Expr) (Node, bool) {
-	if !below(c, len(n.In.Fields())) {
-		return nil, false
-	}
-	return n.withInputs([]Node{addFilter(n.In, c)}), true
+	return filterInput(n, n.In, c)
 }
 
 // prune keeps all columns that the function makes.
 func (n *Correlate) prune(need []bool) (Node, []int) {
-	width := len(n.In.Fields())
-	in := slices.Clone(need[:width])
-	mark(in, n.Call.Args...)
-	x, im := prune(n.In, in)
+	x, im, m := pruneMade(n.In, need, n.Call.Args...)
 	c := *n
 	c.In = x
 	c.Call.Args = make([]expr.Expr, len(n.Call.Args))
 	for i, a := range n.Call.Args {
 		c.Call.Args[i] = expr.Remap(a, im)
 	}
-	w := len(x.Fields())
-	return &c, append(slices.Clone(im), upTo(w, w+len(n.Made))...)
+	return &c, m
 }
 
 func (n *Correlate) lower(l *lowering, x *exec.Node, _ *phys) {

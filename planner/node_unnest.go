@@ -44,22 +44,15 @@ func (n *Unnest) slug() string   { return "unnest" }
 func (n *Unnest) stateful() bool { return false }
 
 func (n *Unnest) pushFilter(c expr.Expr) (Node, bool) {
-	if !below(c, len(n.In.Fields())) {
-		return nil, false
-	}
-	return n.withInputs([]Node{addFilter(n.In, c)}), true
+	return filterInput(n, n.In, c)
 }
 
 // prune keeps all columns of an entry: they come out of one value.
 func (n *Unnest) prune(need []bool) (Node, []int) {
-	width := len(n.In.Fields())
-	in := slices.Clone(need[:width])
-	mark(in, n.Arg)
-	x, im := prune(n.In, in)
+	x, im, m := pruneMade(n.In, need, n.Arg)
 	c := *n
 	c.In, c.Arg = x, expr.Remap(n.Arg, im)
-	w := len(x.Fields())
-	return &c, append(slices.Clone(im), upTo(w, w+len(n.Entry))...)
+	return &c, m
 }
 
 func (n *Unnest) lower(l *lowering, x *exec.Node, _ *phys) {

@@ -151,6 +151,14 @@ func pushOne(n Node, c expr.Expr) (Node, bool) {
 	return nil, false
 }
 
+// filterInput is n with c below it, when c only reads columns of n's one input in, which n passes on in front.
+func filterInput(n, in Node, c expr.Expr) (Node, bool) {
+	if !below(c, len(in.Fields())) {
+		return nil, false
+	}
+	return n.withInputs([]Node{addFilter(in, c)}), true
+}
+
 func addFilter(n Node, c expr.Expr) Node {
 	if x, ok := pushOne(n, c); ok {
 		return x

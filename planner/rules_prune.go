@@ -56,6 +56,17 @@ func prune(n Node, need []bool) (out Node, m []int) {
 	return n.withInputs(outs), upTo(0, len(need))
 }
 
+// pruneMade prunes in, the input of a node that puts columns it makes of args behind the input's; those all stay. im maps
+// the columns of in, m those of the node.
+func pruneMade(in Node, need []bool, args ...expr.Expr) (x Node, im, m []int) {
+	width := len(in.Fields())
+	keep := slices.Clone(need[:width])
+	mark(keep, args...)
+	x, im = prune(in, keep)
+	w := len(x.Fields())
+	return x, im, append(slices.Clone(im), upTo(w, w+len(need)-width)...)
+}
+
 func remapInts(list, m []int) []int {
 	out := make([]int, len(list))
 	for i, x := range list {

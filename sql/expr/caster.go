@@ -52,7 +52,7 @@ func (c caster) fn(from, to types.Type) castFn {
 func (c caster) toString(from, to types.Type) castFn {
 	return func(d types.Datum) (types.Datum, bool) {
 		if from.IsBytes() && !utf8.ValidString(d.Str) {
-			return types.StrDatum(fitString(string(appendValid(nil, d.Str)), to)), true
+			return d, false
 		}
 		if c.mode == CastImplicit && from.IsString() {
 			return d, true

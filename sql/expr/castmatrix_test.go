@@ -27,8 +27,8 @@ var castMatrix = map[string]string{
 	//            CH ST BI BY BO DE TI BI FL DO DA TI TS LT MO SE AR MA MU RO
 	"CHAR":      "Y  Y  Y  Y  !  !  !  !  !  !  !  !  !  !  N  N  N  N  N  N",
 	"STRING":    "Y  Y  Y  Y  !  !  !  !  !  !  !  !  !  !  N  N  N  N  N  N",
-	"BINARY":    "Y  Y  Y  Y  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N",
-	"BYTES":     "Y  Y  Y  Y  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N",
+	"BINARY":    "!  !  Y  Y  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N",
+	"BYTES":     "!  !  Y  Y  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N  N",
 	"BOOLEAN":   "Y  Y  N  N  Y  Y  Y  Y  Y  Y  N  N  N  N  N  N  N  N  N  N",
 	"DECIMAL":   "Y  Y  N  N  Y  Y  Y  Y  Y  Y  N  N  N  N  N  N  N  N  N  N",
 	"TINYINT":   "Y  Y  N  N  Y  Y  Y  Y  Y  Y  N  N  N  N  Y  Y  N  N  N  N",

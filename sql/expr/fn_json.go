@@ -66,13 +66,10 @@ var isJSONFunc = &Func{Name: "IS JSON", Category: "JSON", Usage: "string IS [NOT
 // newIsJSON is x IS [NOT] JSON [what].
 func newIsJSON(x Expr, what string, not bool) (Expr, error) {
 	c := &CallSite{Name: "IS " + what, Args: []Expr{x}}
-	b, err := fn(isJSONFunc.Usage, spec{params: "s", ret: types.BoolType, notNull: true, sees: true, eval: func(*site) func(Session) Eval {
+	b, err := fn(isJSONFunc.Usage, spec{params: "s", ret: types.BoolType, eval: func(*site) func(Session) Eval {
 		return func(Session) Eval {
 			doc := &jsonDoc{}
 			return perRow(vecBool, func(x row) (bool, *diag.Error) {
-				if x.null(0) {
-					return not, nil
-				}
 				root, ok := doc.parse(x.str(0))
 				if ok {
 					k := doc.nodes[root].kind
