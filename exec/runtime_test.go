@@ -116,9 +116,12 @@ func TestSplitWatermarks(t *testing.T) {
 	l.until(ctx, t, "1")
 	f.Append(1, row(1, 2, 50))
 	l.until(ctx, t, "1 2 w=50")
+	// Time that passes while a row is on its way down the chain counts as backpressure, not as idleness: let it arrive.
+	untilRead(ctx, t, j, 2)
 	clock.advance(600 * time.Millisecond)
 	f.Append(0, row(1, 3, 110))
 	l.until(ctx, t, "3")
+	untilRead(ctx, t, j, 3)
 	clock.advance(600 * time.Millisecond) // split 1 is idle now
 	l.until(ctx, t, "3 w=110")
 	f.Append(1, row(1, 4, 90))
@@ -140,6 +143,25 @@ func TestSplitWatermarks(t *testing.T) {
 	l.until(ctx, t, "w=max")
 	if s := j.Status().State; s != exec.Finished {
 		t.Fatal(s)
+	}
+}
+
+// untilRead waits until the sources have read n rows and their chains have processed them.
+func untilRead(ctx context.Context, t *testing.T, j *running, n int64) {
+	t.Helper()
+	for {
+		var read int64
+		for _, s := range j.Status().Splits {
+			read += s.Records
+		}
+		if read == n {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%d rows were read, want %d", read, n)
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 

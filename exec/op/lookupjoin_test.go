@@ -126,11 +126,11 @@ func TestLookupJoinAsync(t *testing.T) {
 		release := b.table.Hold()
 		b.rows(0, "a@1:1", "")
 		b.until(1)
-		afterA := b.table.Hold() // only the first request waits for release
-		afterA()
+		releaseSecond := b.table.Hold() // the first request keeps waiting for release
 		b.rows(0, "b@2:2", "")
 		// The second answer comes first: it leaves before the first only when the order does not matter.
 		second := b.op.(*lookupJoin).queue[1]
+		releaseSecond()
 		<-second.done
 		if err := b.op.(exec.Waker).OnWake(&b.out); err != nil {
 			t.Fatal(err)
