@@ -118,12 +118,32 @@ func (b *binder) scalar(s *scope, e *sql.Subquery) (expr.Expr, error) {
 			return nil, err
 		}
 	}
-	x := list.add(r, 0)[0]
 	if empty == nil || len(r.on) == 0 {
-		return x, nil
+		return list.add(r, 0)[0], nil
 	}
 	// COUNT over no rows is 0, but the group of a missing key has no row at all.
-	return expr.NewCoalesce([]expr.Expr{x, empty})
+	if !r.n.Fields()[0].Type.Nullable {
+		return expr.NewCoalesce([]expr.Expr{list.add(r, 0)[0], empty})
+	}
+	marked := r.marked()
+	x := list.add(marked, 0, len(r.n.Fields()))
+	missing, err := expr.NewIs(x[1], "NULL", false)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCase(nil, []expr.Expr{missing}, []expr.Expr{empty}, x[0])
+}
+
+// marked is r with a last column that is TRUE, and NULL where a join found no row.
+func (r subquery) marked() subquery {
+	f := r.n.Fields()
+	p := &Project{In: r.n, Names: append(fieldNames(f), "$found")}
+	for i := range f {
+		p.Exprs = append(p.Exprs, col(f, i))
+	}
+	p.Exprs = append(p.Exprs, expr.NewBoolLiteral(true))
+	r.n = p
+	return r
 }
 
 func singleValue(f Field) expr.Agg {
@@ -181,7 +201,7 @@ func (r subquery) singleRow() bool {
 	}
 }
 
-// emptyValue is the value of column 0 of an aggregation over no rows, nil when it is NULL.
+// emptyValue is the value of column 0 of an aggregation over no rows, as COALESCE(SUM(x), 0) has one, nil when it is NULL.
 func emptyValue(n Node) (expr.Expr, error) {
 	x := col(n.Fields(), 0)
 	for {
@@ -191,15 +211,11 @@ func emptyValue(n Node) (expr.Expr, error) {
 			continue
 		case *Aggregate:
 			by := make([]expr.Expr, len(p.Keys)+len(p.Aggs))
-			counts := false
 			for i, f := range p.Fields() {
 				by[i] = &expr.Literal{Value: types.NullDatum, T: f.Type.WithNull(true)}
 				if i >= len(p.Keys) && !f.Type.Nullable && f.Type.Kind == types.BigInt {
-					by[i], counts = &expr.Literal{Value: types.IntDatum(0), T: f.Type}, true
+					by[i] = &expr.Literal{Value: types.IntDatum(0), T: f.Type}
 				}
-			}
-			if !counts {
-				return nil, nil
 			}
 			e, err := expr.Fold(substitute(x, by), expr.Session{})
 			if l, ok := e.(*expr.Literal); err != nil || !ok || l.Value.IsNull {

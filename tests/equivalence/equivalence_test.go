@@ -108,9 +108,12 @@ type trial struct {
 	stmt string
 	dir  bool
 	what string
+	// outs are the sinks of the job, views the views that their queries share.
+	outs  []*output
+	views []*view
 	// splits is how many splits tables have whose rows may come in any order.
 	splits map[string]int
-	// tables are those that the query reads.
+	// tables are those that the queries read.
 	tables []string
 	// unique says that rows of e and f have times of their own.
 	unique bool
@@ -120,6 +123,14 @@ type trial struct {
 	// rows bounds the rows of a table. Many of them have many or few different values, and leave the memory.
 	rows   int
 	domain int64
+}
+
+// output is a sink: its name, the queries whose rows it takes together, and the length of its primary key; 0 for a sink
+// that takes retractions.
+type output struct {
+	name string
+	in   []query
+	key  int
 }
 
 type feedPlace struct {
@@ -133,23 +144,11 @@ func runSeed(t *testing.T, seed uint64) {
 	defer cancel()
 	defer func() { _ = checkpoint.SetFailpoint("") }()
 	g := &gen{r: r}
-	q := g.whole()
-	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(12) == 0, rows: 40, domain: 6, unique: g.unique, pending: map[feedPlace][]memory.Row{}}
-	o := &streamsql.Options{
-		Connectors: append([]connectors.Connector{*x.bus.Connector()}, streamsql.DefaultConnectors(io.Discard)...),
-		Settings: map[string]string{"execution.checkpointing.interval": "1000 d", "restart-strategy.type": "fixed-delay",
-			"restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "300",
-			"table.local-time-zone": "UTC", "table.exec.sink.not-null-enforcer": "DROP", "parallelism.default": []string{"1", "2", "4"}[r.IntN(3)]},
-	}
-	if r.IntN(5) == 0 {
-		o.Settings["table.exec.mini-batch.enabled"] = "true"
-		o.Settings["table.exec.mini-batch.size"] = fmt.Sprint(1 + r.IntN(20))
-		o.Settings["table.exec.mini-batch.allow-latency"] = fmt.Sprintf("%d ms", 1+r.IntN(20))
-	}
-	if r.IntN(2) == 0 {
-		o.Memory = 32 << 10
-	}
-	if r.IntN(5) == 0 && g.pays(q, 250) {
+	outs := g.whole()
+	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(6) == 0, rows: 40, domain: 6, unique: g.unique, outs: outs, views: g.views,
+		pending: map[feedPlace][]memory.Row{}}
+	o := x.options()
+	if r.IntN(5) == 0 && g.pays(outs, 250) {
 		x.rows, x.domain = 250, []int64{2, 6, 300}[r.IntN(3)]
 	}
 	dir := ""
@@ -166,8 +165,8 @@ func runSeed(t *testing.T, seed uint64) {
 	for table, n := range x.splits {
 		x.bus.Feed(table).SetSplits(n)
 	}
-	key := x.define(q, []string{"on-event", "on-periodic"}[r.IntN(2)])
-	x.what = fmt.Sprintf("seed %d: %s (key %d, %v, memory %d, durable %v, rows %d)", seed, x.stmt, key, o.Settings["parallelism.default"], o.Memory, x.dir, x.rows)
+	x.define([]string{"on-event", "on-periodic"}[r.IntN(2)])
+	x.what = fmt.Sprintf("seed %d: %s (%v, memory %d, durable %v, rows %d)", seed, x.stmt, o.Settings, o.Memory, x.dir, x.rows)
 	if *verbose {
 		t.Log(x.what)
 	}
@@ -176,15 +175,51 @@ func runSeed(t *testing.T, seed uint64) {
 	if err := x.job.Wait(ctx); err != nil {
 		t.Fatalf("%s\n%v", x.what, err)
 	}
-	rows, ok := evaluate(q, final)
-	if !ok {
-		return // more than the rows that pays tried led to expect
+	for _, o := range x.outs {
+		x.check(o, final)
 	}
-	if got := fold(x.bus.Queue("s").Rows(), key); !same(got, rows, key) {
-		t.Errorf("%s\n got %v\nwant %v\ninput %v", x.what, got, count(rows, key), final)
+}
+
+// options are the engine's: parallelism, memory and settings that must not change a result.
+func (x *trial) options() *streamsql.Options {
+	r := x.r
+	o := &streamsql.Options{
+		Connectors: append([]connectors.Connector{*x.bus.Connector()}, streamsql.DefaultConnectors(io.Discard)...),
+		Settings: map[string]string{"execution.checkpointing.interval": "1000 d", "restart-strategy.type": "fixed-delay",
+			"restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "300",
+			"table.local-time-zone": "UTC", "table.exec.sink.not-null-enforcer": "DROP", "parallelism.default": []string{"1", "2", "4"}[r.IntN(3)]},
 	}
-	if n := x.bus.Queue("s").Undecided(); n != 0 {
-		t.Errorf("%s: %d transactions are undecided", x.what, n)
+	if r.IntN(5) == 0 {
+		o.Settings["table.exec.mini-batch.enabled"] = "true"
+		o.Settings["table.exec.mini-batch.size"] = fmt.Sprint(1 + r.IntN(20))
+		o.Settings["table.exec.mini-batch.allow-latency"] = fmt.Sprintf("%d ms", 1+r.IntN(20))
+	}
+	if r.IntN(5) == 0 {
+		o.Settings["table.exec.state.ttl"] = "1 d" // longer than any run, so that nothing expires
+	}
+	if r.IntN(2) == 0 {
+		o.Memory = 32 << 10
+	}
+	return o
+}
+
+// check compares a sink with what its queries mean over the final input.
+func (x *trial) check(o *output, final tables) {
+	x.t.Helper()
+	var rows []row
+	for _, q := range o.in {
+		out, ok := evaluate(q, final)
+		if !ok {
+			return // more than the rows that pays tried led to expect
+		}
+		rows = append(rows, out...)
+	}
+	queue := x.bus.Queue(o.name)
+	if got := fold(queue.Rows(), o.key); !same(got, rows, o.key) {
+		x.t.Errorf("%s\n%s: got %v\nwant %v\ninput %v", x.what, o.name, got, count(rows, o.key), final)
+	}
+	if n := queue.Undecided(); n != 0 {
+		x.t.Errorf("%s: %s has %d undecided transactions", x.what, o.name, n)
 	}
 }
 
@@ -219,28 +254,20 @@ func same(got map[string]int, rows []row, key int) bool {
 	return len(got) == len(keys)
 }
 
-// define makes the tables and returns the length of the sink's primary key: 0 for a sink that takes retractions.
-func (x *trial) define(q query, emit string) (key int) {
-	if g, ok := q.(group); ok && g.keys > 0 && x.r.IntN(2) == 0 {
-		key = g.keys
-	} else if x.r.IntN(6) == 0 {
-		key = 1 + x.r.IntN(min(2, q.width()))
+// define makes the tables, views and sinks, and the statement.
+func (x *trial) define(emit string) {
+	script, inserts := fmt.Sprintf(ddl, emit), ""
+	for _, v := range x.views {
+		script += ";CREATE VIEW " + v.name + " AS " + v.q.sql()
 	}
-	var cols, pk []string
-	for i := range q.width() {
-		null := ""
-		if i < key {
-			null = " NOT NULL"
-			pk = append(pk, fmt.Sprintf("c%d", i))
+	for _, o := range x.outs {
+		o.key = x.sinkKey(o)
+		script += ";" + o.ddl()
+		for _, q := range o.in {
+			inserts += "INSERT INTO " + o.name + " " + q.sql() + ";\n"
 		}
-		cols = append(cols, fmt.Sprintf("c%d BIGINT%s", i, null))
 	}
-	mode := "retract"
-	if key > 0 {
-		mode = "upsert"
-		cols = append(cols, "PRIMARY KEY ("+strings.Join(pk, ", ")+") NOT ENFORCED")
-	}
-	s := x.eng.Script(fmt.Sprintf(ddl, emit) + ";CREATE TABLE s (" + strings.Join(cols, ", ") + ") WITH ('connector' = 'memory', 'changelog' = '" + mode + "')")
+	s := x.eng.Script(script)
 	for {
 		if _, err := s.Next(x.ctx); err == io.EOF {
 			break
@@ -248,13 +275,51 @@ func (x *trial) define(q query, emit string) (key int) {
 			x.t.Fatal(err)
 		}
 	}
-	x.stmt = "INSERT INTO s " + q.sql()
-	for _, m := range readTable.FindAllStringSubmatch(x.stmt, -1) {
+	if x.stmt = strings.TrimSuffix(inserts, ";\n"); len(x.outs) > 1 || len(x.outs[0].in) > 1 {
+		x.stmt = "EXECUTE STATEMENT SET BEGIN\n" + inserts + "END"
+	}
+	text := x.stmt
+	for _, v := range x.views {
+		text += " " + v.q.sql()
+	}
+	for _, m := range readTable.FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(x.tables, m[1]) {
 			x.tables = append(x.tables, m[1])
 		}
 	}
-	return key
+}
+
+// sinkKey is the length of the primary key of a sink, 0 for a sink that takes retractions.
+func (x *trial) sinkKey(o *output) int {
+	if len(o.in) > 1 {
+		return 0
+	}
+	q := o.in[0]
+	if g, ok := q.(group); ok && g.keys > 0 && x.r.IntN(2) == 0 {
+		return g.keys
+	}
+	if x.r.IntN(6) == 0 {
+		return 1 + x.r.IntN(min(2, q.width()))
+	}
+	return 0
+}
+
+func (o *output) ddl() string {
+	var cols, pk []string
+	for i := range o.in[0].width() {
+		null := ""
+		if i < o.key {
+			null = " NOT NULL"
+			pk = append(pk, fmt.Sprintf("c%d", i))
+		}
+		cols = append(cols, fmt.Sprintf("c%d BIGINT%s", i, null))
+	}
+	mode := "retract"
+	if o.key > 0 {
+		mode = "upsert"
+		cols = append(cols, "PRIMARY KEY ("+strings.Join(pk, ", ")+") NOT ENFORCED")
+	}
+	return "CREATE TABLE " + o.name + " (" + strings.Join(cols, ", ") + ") WITH ('connector' = 'memory', 'changelog' = '" + mode + "')"
 }
 
 func (x *trial) start() {

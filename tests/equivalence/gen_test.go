@@ -12,6 +12,9 @@ type gen struct {
 	r *rand.Rand
 	// unique is set by queries that need every row of e and f at a time of its own, because rows of one time have no order.
 	unique bool
+	// shared are queries that may be used again, views those that have a name.
+	shared []query
+	views  []*view
 }
 
 // operator is a kind of query above others, or, with leaf, above tables only.
@@ -42,6 +45,34 @@ func (g *gen) query(depth int) query {
 	if depth == 0 {
 		return scan{tableNames[g.r.IntN(len(tableNames))]}
 	}
+	if len(g.shared) > 0 && g.r.IntN(6) == 0 {
+		return g.shared[g.r.IntN(len(g.shared))]
+	}
+	q := g.operator(depth)
+	switch g.r.IntN(12) {
+	case 0:
+		v := &view{fmt.Sprintf("view%d", len(g.views)), q}
+		g.views = append(g.views, v)
+		q = v
+		g.shared = append(g.shared, q)
+	case 1, 2:
+		g.shared = append(g.shared, q)
+	}
+	return q
+}
+
+// view is a query with a name.
+type view struct {
+	name string
+	q    query
+}
+
+func (v *view) width() int          { return v.q.width() }
+func (v *view) sql() string         { return "SELECT * FROM " + v.name }
+func (v *view) eval(t tables) []row { return v.q.eval(t) }
+
+// operator is a random operator above others.
+func (g *gen) operator(depth int) query {
 	total := 0
 	for _, o := range operators {
 		total += o.weight
@@ -110,16 +141,22 @@ func evaluate(q query, t tables) (rows []row, ok bool) {
 	return checkRows(q.eval(t)), true
 }
 
-// pays reports whether q stays small over tables of n rows.
-func (g *gen) pays(q query, n int) bool {
+// pays reports whether all queries stay small over tables of n rows.
+func (g *gen) pays(outs []*output, n int) bool {
 	t := tables{}
 	for _, name := range append([]string{"v"}, tableNames...) {
 		for i := range n {
 			t[name] = append(t[name], row{randomValue(g.r), randomValue(g.r), {v: 20 + int64(i)/2}})
 		}
 	}
-	_, ok := evaluate(q, t)
-	return ok
+	for _, o := range outs {
+		for _, q := range o.in {
+			if _, ok := evaluate(q, t); !ok {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func randomValue(r *rand.Rand) value {
@@ -129,14 +166,41 @@ func randomValue(r *rand.Rand) value {
 	return value{v: r.Int64N(6)}
 }
 
-// whole is a random query that is neither too large nor of too many rows.
-func (g *gen) whole() query {
+// whole is a random job, mostly of one query, that is neither too large nor of too many rows.
+func (g *gen) whole() []*output {
 	for {
-		g.unique = false
-		if q := g.query(1 + g.r.IntN(4)); len(q.sql()) < 4000 && g.pays(q, 40) {
-			return q
+		*g = gen{r: g.r}
+		outs, n := []*output{}, 1
+		if g.r.IntN(4) == 0 {
+			n = 2 + g.r.IntN(2)
+		}
+		for i := range n {
+			q := g.query(1 + g.r.IntN(5-n))
+			if i > 0 && g.r.IntN(4) == 0 { // a second query into the sink before
+				last := outs[len(outs)-1]
+				last.in = append(last.in, g.fit(q, last.in[0].width()))
+				continue
+			}
+			outs = append(outs, &output{name: fmt.Sprintf("s%d", i), in: []query{q}})
+		}
+		if g.short(outs) && g.pays(outs, 40) {
+			return outs
 		}
 	}
+}
+
+// short reports whether the SQL of all queries is of a length that can be read.
+func (g *gen) short(outs []*output) bool {
+	n := 0
+	for _, v := range g.views {
+		n += len(v.q.sql())
+	}
+	for _, o := range outs {
+		for _, q := range o.in {
+			n += len(q.sql())
+		}
+	}
+	return n < 5000
 }
 
 var columnName = regexp.MustCompile(`\bc\d+\b`)
