@@ -1,10 +1,8 @@
 package op
 
 import (
-	"cmp"
 	"encoding/binary"
-	"slices"
-	"strings"
+	"fmt"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -29,8 +27,8 @@ type SortSpec struct {
 }
 
 // NewSort keeps the rows of a bounded input until it ends, applies updates and deletions to them, and then emits what is
-// left as +I rows in order: the final table of a query. It runs as one subtask and holds its rows in memory; with a
-// limit and an append-only input only about as many rows as are asked for.
+// left as +I rows in order: the final table of a query. It runs as one subtask. Rows lie in state, sorted in parts; with a
+// limit and an append-only input only about as many as are asked for.
 func NewSort(spec SortSpec) func() exec.Operator {
 	return func() exec.Operator { return &sorter{spec: spec} }
 }
@@ -38,189 +36,191 @@ func NewSort(spec SortSpec) func() exec.Operator {
 type sorter struct {
 	atEnd
 	exec.Stateless
-	spec SortSpec
-	enc  *exec.KeyEncoder
-	rows []string       // encoded, in arrival order
-	gone map[string]int // retracted copies that are still in rows
-	buf  []byte
-	all  *batch.Batch // the rows decoded, by order
+	spec    SortSpec
+	updates bool // the input is not append-only
+	order   *sortKeyEncoder
+	rows    *runSorter // by sort key and number of arrival; of updates by row
+	final   *runSorter // of updates: what is left, by sort key; in use at the end only
+	seq     uint64
+	work    *batch.Builder
+	seqs    []uint64 // of the rows in work
+	out     *batch.Builder
 }
 
 // Open implements exec.Operator.
-func (s *sorter) Open(t exec.Subtask) error {
-	all := make([]int, s.spec.Input.Len())
-	for i := range all {
-		all[i] = i
+func (s *sorter) Open(t exec.Subtask) (err error) {
+	s.updates = s.spec.InputMode != types.AppendOnly
+	s.order = newSortKeyEncoder(s.spec.Keys, s.spec.Input)
+	s.work, s.out = batch.NewBuilder(s.spec.Input), batch.NewBuilder(s.spec.Input)
+	format := rowFormat(s.spec.Input)
+	if s.rows, err = openRunSorter(t, "rows", s.format()+format); err != nil {
+		return err
 	}
-	s.enc = exec.NewKeyEncoder(all)
-	s.gone = map[string]int{}
+	s.rows.updates = s.updates
+	sorted := s.rows
+	if s.updates {
+		if s.final, err = openRunSorter(t, "final", format); err != nil {
+			return err
+		}
+		sorted = s.final
+	}
+	if s.spec.Limit >= 0 {
+		sorted.limit = s.spec.Limit + s.spec.Offset
+	}
 	for _, st := range t.Restored() {
 		if err := s.restore(st); err != nil {
-			return err
+			return diag.New(diag.Internal, diag.Pos{}, "%s", err)
 		}
 	}
 	return nil
 }
 
-// restore reads state: per row a uvarint of twice its length, plus one when it is a retraction, and the row.
+// format names what runs are sorted by.
+func (s *sorter) format() string {
+	if s.updates {
+		return "changes;"
+	}
+	f := ""
+	for _, k := range s.spec.Keys {
+		f += fmt.Sprintf("%d,%t,%t;", k.Col, k.Desc, k.NullsFirst)
+	}
+	return f
+}
+
+// restore reads what OnBarrier wrote, or what it wrote when rows were no keyed state: per row a uvarint of twice its
+// length, plus one when it is a retraction, and the row.
 func (s *sorter) restore(st []byte) error {
+	if len(st) > sortHead && st[0] == 0 {
+		s.seq = binary.BigEndian.Uint64(st[1:])
+		return s.rows.restore(st[sortHead:])
+	}
 	for len(st) > 0 {
 		n, w := binary.Uvarint(st)
 		if w <= 0 || uint64(len(st)-w) < n>>1 {
-			return diag.New(diag.Internal, diag.Pos{}, "the state of ORDER BY in the checkpoint is damaged")
+			return errSortState
 		}
-		row := string(st[w : w+int(n>>1)])
+		kind := types.Insert
 		if n&1 == 1 {
-			s.gone[row]++
-		} else {
-			s.rows = append(s.rows, row)
+			kind = types.Delete
+		}
+		if err := emitRow(s.work, st[w:w+int(n>>1)], kind); err != nil {
+			return errSortState
 		}
 		st = st[w+int(n>>1):]
+		if s.work.Full() || len(st) == 0 {
+			if err := s.Process(0, s.work.Finish(), nil); err != nil {
+				return err
+			}
+			s.work.Reset()
+		}
 	}
 	return nil
 }
 
+// sortHead is the size of what precedes the runs in the small state: a zero and the number of the last row.
+const sortHead = 1 + 8
+
 // OnBarrier implements exec.Operator.
 func (s *sorter) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
-	var st []byte
-	for _, r := range s.rows {
-		st = append(binary.AppendUvarint(st, uint64(len(r))<<1), r...)
+	if err := s.rows.flush(); err != nil {
+		return nil, err
 	}
-	for r, n := range s.gone {
-		for range n {
-			st = append(binary.AppendUvarint(st, uint64(len(r))<<1|1), r...)
-		}
-	}
-	return st, nil
+	return s.rows.save(binary.BigEndian.AppendUint64([]byte{0}, s.seq)), nil
 }
 
 // Process implements exec.Operator.
 func (s *sorter) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
+	q := s.rows
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
-		s.buf = s.enc.AppendKey(s.buf[:0], b, r)
-		if b.Kind(r).IsRetract() {
-			s.gone[string(s.buf)]++
+		s.seq++
+		from, mid := len(q.buf), 0
+		if s.updates {
+			kind := inserted
+			if b.Kind(r).IsRetract() {
+				kind = retracted
+			}
+			q.buf = append(appendRow(q.buf, b, r), kind)
+			q.buf = binary.BigEndian.AppendUint64(q.buf, s.seq)
+			mid = len(q.buf)
 		} else {
-			s.rows = append(s.rows, string(s.buf))
+			q.buf = binary.BigEndian.AppendUint64(s.order.appendTo(q.buf, b, r), s.seq)
+			mid = len(q.buf)
+			q.buf = appendRow(q.buf, b, r)
 		}
-	}
-	if want := s.spec.Limit + s.spec.Offset; s.spec.Limit >= 0 && s.spec.InputMode == types.AppendOnly &&
-		int64(len(s.rows)) > 2*want+batch.Size {
-		order, err := s.order()
-		if err != nil {
+		if err := q.added(from, mid); err != nil {
 			return err
 		}
-		kept := make([]string, 0, want)
-		for _, i := range order[:want] {
-			kept = append(kept, s.rows[i])
-		}
-		s.rows = kept
 	}
 	return nil
-}
-
-// order decodes the rows and returns their places in output order. Equal keys keep the order of arrival.
-func (s *sorter) order() ([]int, error) {
-	bld := batch.NewBuilder(s.spec.Input)
-	live := s.rows[:0]
-	for _, r := range s.rows {
-		if n := s.gone[r]; n > 0 {
-			if s.gone[r]--; n == 1 {
-				delete(s.gone, r)
-			}
-			continue
-		}
-		live = append(live, r)
-		if _, err := exec.DecodeKey([]byte(r), bld.Cols); err != nil {
-			return nil, err
-		}
-		bld.RowDone()
-	}
-	s.rows, s.all = live, bld.Finish()
-	order := make([]int, len(live))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		for _, k := range s.spec.Keys {
-			if c := k.compare(s.all.Cols[k.Col], a, b); c != 0 {
-				return c
-			}
-		}
-		return 0
-	})
-	return order, nil
 }
 
 // OnWatermark implements exec.Operator: the end of event time is the end of the input.
 func (s *sorter) OnWatermark(w exec.Watermark, out exec.Emitter) error {
-	if w != exec.MaxWatermark || len(s.rows) == 0 {
+	if w != exec.MaxWatermark {
 		return nil
 	}
-	order, err := s.order()
+	sorted := s.rows
+	if s.updates {
+		if err := s.settle(); err != nil {
+			return err
+		}
+		sorted = s.final
+	}
+	skip, left := s.spec.Offset, s.spec.Limit
+	err := sorted.each(func(_, row []byte) error {
+		switch {
+		case skip > 0:
+			skip--
+			return nil
+		case left == 0:
+			return errEnough
+		}
+		left--
+		if err := emitRow(s.out, row, types.Insert); err != nil {
+			return errSortState
+		}
+		if s.out.Full() {
+			return flush(s.out, out)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if s.spec.Offset > 0 {
-		order = order[min(s.spec.Offset, int64(len(order))):]
-	}
-	if s.spec.Limit >= 0 {
-		order = order[:min(s.spec.Limit, int64(len(order)))]
-	}
-	b := batch.NewBuilder(s.spec.Input)
-	for i, r := range order {
-		for c, v := range s.all.Cols {
-			b.Cols[c].AppendFrom(v, r)
+	return flush(s.out, out)
+}
+
+// settle moves the rows that updates have left to final.
+func (s *sorter) settle() error {
+	err := s.rows.survivors(func(row []byte, seq uint64) error {
+		if err := emitRow(s.work, row, types.Insert); err != nil {
+			return errSortState
 		}
-		b.RowDone()
-		if b.Full() || i == len(order)-1 {
-			if err := out.Emit(b.Finish()); err != nil {
-				return err
-			}
-			b.Reset()
+		s.seqs = append(s.seqs, seq)
+		if s.work.Full() {
+			return s.sortSettled()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.sortSettled()
+}
+
+func (s *sorter) sortSettled() error {
+	b, q := s.work.Finish(), s.final
+	for r := range b.N {
+		from := len(q.buf)
+		q.buf = binary.BigEndian.AppendUint64(s.order.appendTo(q.buf, b, r), s.seqs[r])
+		mid := len(q.buf)
+		q.buf = appendRow(q.buf, b, r)
+		if err := q.added(from, mid); err != nil {
+			return err
 		}
 	}
-	s.rows, s.all, s.gone = nil, nil, map[string]int{}
+	s.work.Reset()
+	s.seqs = s.seqs[:0]
 	return nil
-}
-
-// compare orders rows a and b of v by one key.
-func (k SortKey) compare(v *batch.Vec, a, b int) int {
-	an, bn := v.IsNull(a), v.IsNull(b)
-	if an || bn {
-		if an == bn {
-			return 0
-		}
-		if an == k.NullsFirst {
-			return -1
-		}
-		return 1
-	}
-	c := compareValues(v, v.Idx(a), v.Idx(b))
-	if k.Desc {
-		return -c
-	}
-	return c
-}
-
-func compareValues(v *batch.Vec, a, b int) int {
-	switch v.Type.Phys() {
-	case types.PhysF64:
-		return cmp.Compare(v.F64[a], v.F64[b])
-	case types.PhysBool:
-		x, y := v.Bool[a], v.Bool[b]
-		switch {
-		case x == y:
-			return 0
-		case y:
-			return -1
-		}
-		return 1
-	case types.PhysStr:
-		return strings.Compare(v.Str[a], v.Str[b])
-	case types.PhysI128:
-		return v.I128[a].Cmp(v.I128[b])
-	}
-	return cmp.Compare(v.I64[a], v.I64[b])
 }

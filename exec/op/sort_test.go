@@ -1,6 +1,7 @@
 package op
 
 import (
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -79,9 +80,14 @@ func sortRows(t *testing.T, rows string) *batch.Batch {
 	return b.Finish()
 }
 
-func sortRun(t *testing.T, o exec.Operator, restored [][]byte, batches ...string) *sortOut {
+func runRows(t *testing.T, o exec.Operator, restored [][]byte, batches ...string) *sortOut {
 	t.Helper()
-	if err := o.Open(sortPlace{restored}); err != nil {
+	return runRowsAt(t, o, sortPlace{restored}, batches...)
+}
+
+func runRowsAt(t *testing.T, o exec.Operator, place exec.Subtask, batches ...string) *sortOut {
+	t.Helper()
+	if err := o.Open(place); err != nil {
 		t.Fatal(err)
 	}
 	out := &sortOut{}
@@ -110,7 +116,7 @@ func TestSortOrders(t *testing.T) {
 		{[]SortKey{{Col: 0}}, 5, 9, ""},
 	} {
 		o := NewSort(SortSpec{Input: sortSchema, Keys: c.keys, Limit: c.limit, Offset: c.offset})()
-		out := sortRun(t, o, nil, rows)
+		out := runRowsAt(t, o, newSubtask(t, 32<<10), rows)
 		if err := o.OnWatermark(1000, out); err != nil || out.rows != nil {
 			t.Fatalf("rows before the end: %v %v", out.rows, err)
 		}
@@ -126,7 +132,7 @@ func TestSortOrders(t *testing.T) {
 // Updates and deletions cancel the rows they retract, whatever order they come in; what is left is emitted as inserts.
 func TestSortRetracts(t *testing.T) {
 	o := NewSort(SortSpec{Input: sortSchema, InputMode: types.Retract, Keys: []SortKey{{Col: 0}}, Limit: -1})()
-	out := sortRun(t, o, nil, "+I1/a +I1/a -U1/a +U5/a", "-D3/c +I3/c +I4/d")
+	out := runRowsAt(t, o, newSubtask(t, 32<<10), "+I1/a +I1/a -U1/a +U5/a", "-D3/c +I3/c +I4/d")
 	if err := o.OnWatermark(exec.MaxWatermark, out); err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +144,16 @@ func TestSortRetracts(t *testing.T) {
 // The state of a barrier resumes the sort: rows, retractions that came first, and that the rows were emitted already.
 func TestSortState(t *testing.T) {
 	spec := SortSpec{Input: sortSchema, InputMode: types.Retract, Keys: []SortKey{{Col: 0}}, Limit: -1}
-	o := NewSort(spec)()
-	sortRun(t, o, nil, "+I2/b -D7/z +I1/-")
+	o, place := NewSort(spec)(), newStateHarness(t, 32<<10)
+	runRowsAt(t, o, place, "+I2/b -D7/z +I1/-")
 	st, err := o.OnBarrier(checkpoint.Barrier{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o = NewSort(spec)()
-	out := sortRun(t, o, [][]byte{st}, "+I7/z +I3/c")
+	o, place.restored = NewSort(spec)(), [][]byte{st}
+	place.seal()
+	place.restart()
+	out := runRowsAt(t, o, place, "+I7/z +I3/c")
 	if err := o.OnWatermark(exec.MaxWatermark, out); err != nil {
 		t.Fatal(err)
 	}
@@ -155,20 +163,50 @@ func TestSortState(t *testing.T) {
 	if st, err = o.OnBarrier(checkpoint.Barrier{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	o = NewSort(spec)()
-	out = sortRun(t, o, [][]byte{st})
+	o, place.restored = NewSort(spec)(), [][]byte{st}
+	place.seal()
+	place.restart()
+	out = runRowsAt(t, o, place)
 	if err := o.OnWatermark(exec.MaxWatermark, out); err != nil || out.rows != nil {
 		t.Errorf("emitted rows came again: %v %v", out.rows, err)
 	}
-	if err := NewSort(spec)().Open(sortPlace{[][]byte{{200}}}); err == nil {
-		t.Error("damaged state was accepted")
+	for _, damaged := range [][]byte{{200}, append(make([]byte, sortHead), 200), append(make([]byte, sortHead), 1, 1, 1), {2, 9}} {
+		place := newSubtask(t, 32<<10)
+		place.restored = [][]byte{damaged}
+		if err := NewSort(spec)().Open(place); err == nil {
+			t.Errorf("damaged state %v was accepted", damaged)
+		}
+	}
+}
+
+// The state of a time when rows were no keyed state is read.
+func TestSortOldState(t *testing.T) {
+	var st []byte
+	b := sortRows(t, "+I2/b +I1/- -D7/z +I1/a")
+	for r := range b.N {
+		row := appendRow(nil, b, r)
+		n := uint64(len(row)) << 1
+		if b.Kind(r).IsRetract() {
+			n++
+		}
+		st = append(binary.AppendUvarint(st, n), row...)
+	}
+	place := newSubtask(t, 32<<10)
+	place.restored = [][]byte{st}
+	o := NewSort(SortSpec{Input: sortSchema, InputMode: types.Retract, Keys: []SortKey{{Col: 0}}, Limit: -1})()
+	out := runRowsAt(t, o, place, "+I7/z +I1/b")
+	if err := o.OnWatermark(exec.MaxWatermark, out); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.take(), "+I1/- +I1/a +I1/b +I2/b"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 // A limit keeps memory bounded: rows that cannot be in the result are forgotten.
 func TestSortForgets(t *testing.T) {
 	o := NewSort(SortSpec{Input: sortSchema, Keys: []SortKey{{Col: 0, Desc: true}}, Limit: 2})().(*sorter)
-	if err := o.Open(sortPlace{}); err != nil {
+	if err := o.Open(newSubtask(t, 32<<10)); err != nil {
 		t.Fatal(err)
 	}
 	var rows []string
@@ -179,8 +217,8 @@ func TestSortForgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows = nil
-			if len(o.rows) > batch.Size+512+4 {
-				t.Fatalf("%d rows are held", len(o.rows))
+			if n := len(o.rows.entries); n > batch.Size {
+				t.Fatalf("%d rows are held", n)
 			}
 		}
 	}
@@ -205,13 +243,13 @@ func TestSortForgets(t *testing.T) {
 func TestLimit(t *testing.T) {
 	spec := LimitSpec{Limit: 3, Offset: 2}
 	o := NewLimit(spec)()
-	out := sortRun(t, o, nil, "+I1/a", "+I2/a +I3/a")
+	out := runRows(t, o, nil, "+I1/a", "+I2/a +I3/a")
 	st, err := o.OnBarrier(checkpoint.Barrier{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o = NewLimit(spec)()
-	rest := sortRun(t, o, [][]byte{st}, "+I4/a +I5/a +I6/a", "+I7/a")
+	rest := runRows(t, o, [][]byte{st}, "+I4/a +I5/a +I6/a", "+I7/a")
 	if got, want := out.take()+" | "+rest.take(), "+I3/a | +I4/a +I5/a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -219,7 +257,7 @@ func TestLimit(t *testing.T) {
 
 // Only -U rows are left out.
 func TestDropUpdateBefore(t *testing.T) {
-	out := sortRun(t, NewDropUpdateBefore()(), nil, "+I1/a -U1/a +U2/a -D2/a", "-U3/a", "+I4/a")
+	out := runRows(t, NewDropUpdateBefore()(), nil, "+I1/a -U1/a +U2/a -D2/a", "-U3/a", "+I4/a")
 	if got, want := out.take(), "+I1/a +U2/a -D2/a +I4/a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/streamsql/streamsql/sql/batch"
@@ -87,4 +88,37 @@ func compareRows(k SortKey, v *batch.Vec, x, y int) int {
 		return -c
 	}
 	return c
+}
+
+// compare orders rows a and b of v by one key.
+func (k SortKey) compare(v *batch.Vec, a, b int) int {
+	an, bn := v.IsNull(a), v.IsNull(b)
+	if an || bn {
+		if an == bn {
+			return 0
+		}
+		if an == k.NullsFirst {
+			return -1
+		}
+		return 1
+	}
+	c := compareValues(v, v.Idx(a), v.Idx(b))
+	if k.Desc {
+		return -c
+	}
+	return c
+}
+
+func compareValues(v *batch.Vec, a, b int) int {
+	switch v.Type.Phys() {
+	case types.PhysF64:
+		return cmp.Compare(v.F64[a], v.F64[b])
+	case types.PhysBool:
+		return cmp.Compare(boolByte(v.Bool[a]), boolByte(v.Bool[b]))
+	case types.PhysStr:
+		return strings.Compare(v.Str[a], v.Str[b])
+	case types.PhysI128:
+		return v.I128[a].Cmp(v.I128[b])
+	}
+	return cmp.Compare(v.I64[a], v.I64[b])
 }
