@@ -77,11 +77,14 @@ func TestRestartAtEveryFailpoint(t *testing.T) {
 				g.sink("other", 1, rebalance(mid))
 				arm(t, fmt.Sprintf("%s:%d:error", point, hit))
 				j := start(t, g.g, exec.JobOptions{Restart: quickRestart(), Checkpoints: exec.CheckpointConfig{Interval: time.Millisecond, MaxConcurrent: concurrent}})
-				for i := range 6 {
-					more := row(int64(i), int64(100_000+i), 0)
-					bus.Feed("in").Append(i%3, more)
-					want = append(want, more)
-					if _, err := j.Checkpoint(ctx30(t)); err != nil && !restarted(err) {
+				// How many checkpoints have rows for both writers, so that a commit has a middle, is up to the scheduler.
+				for i, ctx := 0, patient(t); i < 6 || !checkpoint.FailpointHit() && ctx.Err() == nil; i++ {
+					for k := range 17 {
+						more := row(int64(k), int64(100_000+17*i+k), 0)
+						bus.Feed("in").Append(k%3, more)
+						want = append(want, more)
+					}
+					if _, err := j.Checkpoint(ctx); err != nil && !restarted(err) {
 						t.Fatal(err)
 					}
 				}
@@ -145,7 +148,7 @@ func TestRestoreFailpoints(t *testing.T) {
 						j.Cancel()
 					}
 				})
-				_, _ = j.Checkpoint(ctx30(t))
+				_, _ = j.Checkpoint(patient(t))
 				j.Cancel()
 				_ = j.wait()
 				bus.Queue("out").OnOp(nil)
@@ -169,7 +172,7 @@ func TestRestoreFailpoints(t *testing.T) {
 
 // waitOrCancel lets a job run until its restore failed or it is past it.
 func (r *running) waitOrCancel(string) error {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		select {
 		case err := <-r.done:
@@ -204,10 +207,10 @@ func TestStopAndResume(t *testing.T) {
 			want = append(want, r)
 		}
 		j := start(t, build(p), o)
-		if err := bus.Queue("out").Wait(ctx30(t), int64(len(want)-1500)); err != nil {
+		if err := bus.Queue("out").Wait(patient(t), int64(len(want)-1500)); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.Stop(ctx30(t), exec.StopOptions{}); err != nil {
+		if err := j.Stop(patient(t), exec.StopOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if s := j.Status().State; s != exec.Suspended {
@@ -254,7 +257,7 @@ func TestCancelBeforeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Cancel()
-	if err := j.Run(ctx30(t)); !errors.Is(err, context.Canceled) {
+	if err := j.Run(patient(t)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Run returned %v", err)
 	}
 }

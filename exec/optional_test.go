@@ -84,7 +84,7 @@ func TestWake(t *testing.T) {
 		off := g.op("offload", 1, func() exec.Operator { return &offloader{} }, edge(g.source("in", 1, nil)))
 		g.sink("out", 1, forward(g.op("probe", 1, func() exec.Operator { return &probe{log: l} }, forward(off))))
 		j := start(t, g.g, exec.JobOptions{})
-		ctx := ctx30(t)
+		ctx := patient(t)
 		bus.Feed("in").Append(0, row(1, 1, 10))
 		l.until(ctx, t, "1")
 		bus.Feed("in").Append(0, row(1, 2, 20))
