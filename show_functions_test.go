@@ -44,8 +44,8 @@ func TestShowFunctions(t *testing.T) {
 		{"SHOW FUNCTIONS FROM default_database LIKE 'SU%'", "SUBSTR, SUBSTRING, SUM"},
 		{"SHOW USER FUNCTIONS", "TWICE"},
 		{"SHOW BUILTIN FUNCTIONS LIKE 'T%E'", "TO_DATE, TRANSLATE, TRUNCATE"},
-		{"DESCRIBE FUNCTION abs", "is system function | true, is temporary | false"},
-		{"DESC FUNCTION Twice", "is system function | false, is temporary | true, function language | GO"},
+		{"DESCRIBE FUNCTION abs", "is system function | true, is temporary | false, signature | ABS(number), description | The absolute value, in the type of the argument; that of the smallest integer is itself., example | ABS(-3.5) → 3.5"},
+		{"DESC FUNCTION Twice", "is system function | false, is temporary | true, function language | GO, signature | TWICE(BIGINT), description | Registered by the program."},
 		{"DESCRIBE FUNCTION EXTENDED ceiling", "is system function | true, is temporary | false, kind | SCALAR, requirements | [], is deterministic | true, " +
 			"supports constant folding | true, signature | CEIL(number) or CEIL(time TO unit), " +
 			"description | The smallest integer not below a number, or the start of the next unit of a time., example | CEIL(2.1) → 3, " +

@@ -24,7 +24,8 @@ func (e *Engine) showFunctions(x *sql.Show) *Result {
 	return listed("function name", names, x)
 }
 
-// describeFunction answers DESCRIBE FUNCTION with Flink's rows; EXTENDED adds the description and the examples at the end.
+// describeFunction answers DESCRIBE FUNCTION with Flink's rows, and behind them how the function is called, what it does and
+// an example; EXTENDED has all examples.
 func (e *Engine) describeFunction(x *sql.Describe) (*Result, error) {
 	name := x.Path[0].Text
 	if len(x.Path) > 1 {
@@ -50,6 +51,13 @@ func (e *Engine) describeFunction(x *sql.Describe) (*Result, error) {
 		res.add("function language", "GO")
 	}
 	if !x.Extended {
+		res.add("signature", d.Usage)
+		if d.Doc != "" {
+			res.add("description", d.Doc)
+		}
+		if len(d.Examples) > 0 {
+			res.add("example", d.Examples[0].SQL+" → "+d.Examples[0].Result)
+		}
 		return res, nil
 	}
 	res.add("kind", d.Kind.String())

@@ -83,6 +83,9 @@ func Resolve(p sql.Path) (string, error) {
 		return p[0].Text, nil
 	case 2:
 		if p[0].Text != DefaultDatabase {
+			if fileEndings[strings.ToLower(p[1].Text)] {
+				return "", sql.FileError(p.Plain(), p[0].Pos)
+			}
 			return "", unknownNamespace("database", p[0], DefaultDatabase)
 		}
 		return p[1].Text, nil
@@ -99,6 +102,9 @@ func Resolve(p sql.Path) (string, error) {
 		WithDetail("a name has at most three parts: catalog.database.object").
 		WithHint("write the name alone, or %s", FullName("name"))
 }
+
+// fileEndings end names of files that users write where a table is needed, as other databases allow.
+var fileEndings = map[string]bool{"csv": true, "tsv": true, "json": true, "jsonl": true, "ndjson": true, "parquet": true, "orc": true, "avro": true}
 
 func unknownNamespace(kind string, n sql.Name, have string) error {
 	return diag.New(diag.Semantic, n.Pos, "%s %s does not exist", kind, n.Text).
@@ -141,6 +147,8 @@ func (c *Catalog) notFound(kind, name string, pos diag.Pos, only string) error {
 	}
 	e := diag.New(diag.Semantic, pos, "%s %s does not exist", kind, name)
 	switch near := diag.Nearest(name, have); {
+	case strings.EqualFold(name, "dual"):
+		e.WithHint("leave FROM %s out: SELECT 1 needs no table", name)
 	case near != "":
 		e.WithHint("did you mean %s?", near)
 	case len(have) == 0:

@@ -123,11 +123,24 @@ func (b *binder) tableCall(l Node, ls *scope, r *sql.TableFunc, left bool) (Node
 	return n, s, err
 }
 
+// readsFile are the functions by which other databases read a file.
+var readsFile = map[string]bool{"READ_CSV": true, "READ_CSV_AUTO": true, "READ_JSON": true, "READ_JSON_AUTO": true, "READ_NDJSON": true,
+	"READ_PARQUET": true, "PARQUET_SCAN": true, "READ_TEXT": true, "FILE": true}
+
 // unknownTableFunc says why name cannot stand in FROM.
 func (b *binder) unknownTableFunc(c *sql.Call, name string) error {
 	if b.p.funcs.Lookup(name) != nil || expr.IsFlinkAgg(name) {
 		return diag.New(diag.Semantic, c.Pos, "%s is not a table function", name).WithDetail("it gives one value, and FROM needs rows").
 			WithHint("call it in SELECT")
+	}
+	if readsFile[name] && len(c.Args) > 0 {
+		if l, ok := c.Args[0].(*sql.Literal); ok && l.Kind == sql.LitString {
+			return sql.FileError(l.Text, l.Pos)
+		}
+	}
+	if name == "GENERATE_SERIES" || name == "RANGE" {
+		return diag.New(diag.Semantic, c.Pos, "unknown table function %s", name).
+			WithHint("CREATE TABLE n (i BIGINT) WITH ('connector' = 'datagen', 'fields.i.kind' = 'sequence', 'fields.i.start' = '1', 'fields.i.end' = '10')")
 	}
 	return diag.New(diag.Semantic, c.Pos, "unknown table function %s", name).
 		WithHint("TUMBLE, HOP, CUMULATE and SESSION are built in; a Go program registers others (TableFunc1)")

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"strings"
+
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql"
@@ -80,7 +82,7 @@ func watermarkExpr(st *sql.CreateTable) sql.Expr {
 func (p *Planner) tableNotices(t *catalog.Table) []string {
 	c, err := p.connector(t, diag.Pos{})
 	if err != nil {
-		return []string{err.Error()}
+		return []string{remark(err, "")}
 	}
 	if c.Check == nil {
 		return nil
@@ -99,7 +101,25 @@ func (p *Planner) tableNotices(t *catalog.Table) []string {
 	if first == nil {
 		return nil
 	}
-	return []string{"table " + t.Name + " cannot be used as it is: " + first.Error()}
+	return []string{"table " + t.Name + " cannot be used as it is: " + remark(first, "table "+t.Name+": ")}
+}
+
+// remark is an error as a line of text with its hint, without the words it begins with.
+func remark(err error, begin string) string {
+	var d *diag.Error
+	if !asDiag(err, &d) {
+		return err.Error()
+	}
+	at, c := d.Pos.String(), *d
+	c.Pos = diag.Pos{}
+	text := strings.TrimPrefix(c.Error(), begin)
+	if at != "" {
+		text += " (at " + at + ")"
+	}
+	if d.Hint != "" {
+		text += "; " + d.Hint
+	}
+	return text
 }
 
 // CreateView adds a view. Its query is bound once, so that a view that cannot work is refused where it is written.

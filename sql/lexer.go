@@ -317,7 +317,6 @@ var foreignOps = map[string]string{
 	":":  "write the value instead of a parameter, KEY k VALUE v in JSON_OBJECT",
 	"&":  "bit operators do not exist in Flink SQL",
 	"~":  "bit operators do not exist in Flink SQL",
-	"\\": "a backslash may stand only inside a string literal",
 }
 
 func (l *lexer) scanOp(t *token, rest string) {
@@ -349,6 +348,8 @@ func (l *lexer) scanOp(t *token, rest string) {
 	case hint != "":
 	case r == utf8.RuneError && w == 1, unicode.IsControl(r):
 		hint = "a script is text in UTF-8; is this a binary file, or one saved as UTF-16?"
+	case r == '\\':
+		hint = shellHint(rest)
 	case unicode.IsSpace(r) || !unicode.IsPrint(r):
 		hint = "it looks like white space or nothing at all; replace it by a space"
 	default:

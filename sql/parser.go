@@ -159,10 +159,9 @@ var foreignWords = map[string]string{
 
 // foreignClauses are those that may also be names, as aliases.
 var foreignClauses = map[string]string{
-	"SEMI":    "write WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
-	"ANTI":    "write WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
-	"ASOF":    "write a JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k",
-	"EXCLUDE": "name the columns to take",
+	"SEMI": "write WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+	"ANTI": "write WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+	"ASOF": "write a JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k",
 }
 
 func (p *parser) hintFor(t *token) string {
@@ -188,16 +187,27 @@ var clauses = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UN
 func (p *parser) edit(want string) string {
 	switch want {
 	case "an expression", "an expression in the select list":
+		if h := p.trailingComma(); h != "" {
+			return h
+		}
 		return "write a column, a constant or a function call there"
 	case "a data type":
 		return "write a type such as INT, STRING or TIMESTAMP(3)"
 	case "a time unit such as SECOND, MINUTE, HOUR or DAY":
-		return "write the unit behind the number: INTERVAL '5' MINUTE"
+		return p.unitHint()
+	case "a column name":
+		return p.trailingComma()
 	case "a whole number after LIMIT", "a whole number after OFFSET":
 		return "write a count of rows, such as " + strings.TrimPrefix(want, "a whole number after ") + " 10"
 	case "';' or the end of the statement":
 		if t := &p.toks[max(p.i-1, 0)]; t.up == "TOP" && p.cur().kind == tokInt {
 			return "write LIMIT " + p.cur().text + " at the end of the query"
+		}
+		if k := p.peek(-2); p.i >= 2 && (k.is("LIMIT") || k.is("OFFSET")) && p.cur().kind == tokOp {
+			return k.up + " takes a number and no expression"
+		}
+		if t := p.cur(); p.startsQuery(t) || t.is("INSERT") || t.is("CREATE") || t.is("DROP") || t.is("SET") || t.is("SHOW") || t.is("EXPLAIN") || t.is("DESCRIBE") {
+			return "end the statement before " + t.up + " by ';'"
 		}
 		for _, i := range []int{p.i - 1, p.i} { // a misspelt word was taken for an alias
 			t := &p.toks[max(i, 0)]
@@ -216,6 +226,9 @@ func (p *parser) edit(want string) string {
 func (p *parser) cur() *token { return &p.toks[p.i] }
 
 func (p *parser) peek(n int) *token {
+	if p.i+n < 0 {
+		return &p.toks[0]
+	}
 	if p.i+n >= len(p.toks) {
 		return &p.toks[len(p.toks)-1]
 	}
@@ -318,6 +331,12 @@ func (p *parser) ident(what string) Name {
 
 // path reads a dotted name.
 func (p *parser) path(what string) Path {
+	if t := p.cur(); t.kind == tokString && what == "a table name" {
+		if !strings.ContainsAny(t.text, "./") {
+			p.failHint(t.pos, "write "+QuoteIdent(t.text), "a table name is not a string")
+		}
+		panic(bailout{FileError(t.text, t.pos)})
+	}
 	c := Path{p.ident(what)}
 	for p.cur().op(".") && p.peek(1).name() {
 		p.i++

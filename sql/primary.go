@@ -79,7 +79,11 @@ func (p *parser) nameOrCall(t *token) {
 		if hint := p.hintFor(t); hint != "" {
 			p.failTok("an expression")
 		}
-		p.failHint(t.pos, "to use it as a name, quote it as "+QuoteIdent(t.text), "expected an expression, found the reserved word %s", t.up)
+		hint := p.trailingComma()
+		if hint == "" {
+			hint = "to use it as a name, quote it as " + QuoteIdent(t.text)
+		}
+		p.failHint(t.pos, hint, "expected an expression, found the reserved word %s", t.up)
 	}
 	path := p.path("a name")
 	if p.cur().op("(") {

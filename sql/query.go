@@ -270,6 +270,7 @@ func (p *parser) selectBlock() *Select {
 	}
 	if p.accept("GROUP") {
 		p.want("BY")
+		p.groupAll(s.Items)
 		p.list(func() { s.GroupBy = append(s.GroupBy, p.groupItem()) })
 	}
 	if p.accept("HAVING") {
@@ -294,6 +295,7 @@ func (p *parser) selectBlock() *Select {
 func (p *parser) selectItem() SelectItem {
 	at := p.here()
 	if p.acceptOp("*") {
+		p.afterStar()
 		return SelectItem{X: &Star{Place: at}}
 	}
 	if n := p.starPath(); n > 0 {
@@ -303,6 +305,7 @@ func (p *parser) selectItem() SelectItem {
 			p.i++
 		}
 		p.i++
+		p.afterStar()
 		return SelectItem{X: s}
 	}
 	if p.cur().op(",") || p.cur().is("FROM") || p.cur().kind == tokEOF {
@@ -369,5 +372,5 @@ func (p *parser) groupItem() GroupItem {
 }
 
 func (p *parser) endsGroup(t *token) bool {
-	return endsRow(t) || t.is("HAVING") || t.is("WINDOW") || t.is("QUALIFY")
+	return endsClause(t)
 }

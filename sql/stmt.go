@@ -85,6 +85,7 @@ func (p *parser) unknownStatement() {
 			p.refuse(t.pos, r.words, r.hint)
 		}
 	}
+	p.foreignStatement()
 	hint := "statements start with SELECT, INSERT, CREATE, DROP, ALTER, SHOW, DESCRIBE, EXPLAIN, EXECUTE, SET, RESET or USE"
 	if t.kind == tokIdent {
 		if w := diag.Nearest(t.text, statementWords); w != "" {
@@ -171,6 +172,7 @@ func (p *parser) explain() *Explain {
 			}
 		}
 	}
+	p.explainForeign()
 	t := p.cur()
 	switch {
 	case p.startsQuery(t), t.op("("), t.is("INSERT"), t.is("STATEMENT"), t.is("EXECUTE"), t.is("BEGIN"):
@@ -207,6 +209,10 @@ func (p *parser) execute() Stmt {
 func (p *parser) statementSet() *StatementSet {
 	s := &StatementSet{Place: p.here()}
 	if p.accept("BEGIN") {
+		if t := p.cur(); t.kind == tokEOF || t.is("TRANSACTION") || t.is("WORK") {
+			p.failHint(t.pos, "there are no transactions to open: what a job writes is committed with its checkpoints; BEGIN STATEMENT SET runs several INSERTs as one job",
+				"expected STATEMENT SET after BEGIN, found %s", p.describe(t))
+		}
 		p.want("STATEMENT", "SET")
 		p.wantOp(";")
 	} else {
@@ -291,7 +297,9 @@ func (p *parser) show() *Show {
 		words = append(words, strings.Fields(k.words)[0])
 	}
 	hint := "SHOW takes TABLES, VIEWS, CREATE TABLE, CREATE VIEW, FUNCTIONS, JOBS, DATABASES, CATALOGS or COLUMNS"
-	if w := diag.Nearest(t.text, words); t.kind == tokIdent && w != "" {
+	if w := foreignShows[t.up]; t.kind == tokIdent && w != "" {
+		hint = "write " + w
+	} else if w := diag.Nearest(t.text, words); t.kind == tokIdent && w != "" {
 		hint = "did you mean SHOW " + w + "?"
 	}
 	p.failHint(t.pos, hint, "expected what to show, found %s", p.describe(t))

@@ -122,7 +122,7 @@ func find(t *catalog.Table, key, name string) (*Format, error) {
 	}
 	if slices.Contains(elsewhere, name) {
 		return nil, diag.New(diag.Unsupported, t.Options.Pos(key), "table %s: option '%s': format '%s' is not supported", t.Name, key, name).
-			WithDetail("known formats: %v", Names())
+			WithDetail("known formats: %v", Names()).WithHint("write the data as 'json' or 'csv'")
 	}
 	err := diag.New(diag.Config, t.Options.Pos(key), "table %s: option '%s': unknown format '%s'", t.Name, key, name).
 		WithDetail("known formats: %v", Names())

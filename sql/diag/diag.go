@@ -211,10 +211,10 @@ func caretPad(line string, cols int) string {
 	return sb.String()
 }
 
-// Nearest returns the candidate closest to name by edit distance (compared ignoring case), or "" when none is close
-// enough to be a likely misspelling. It serves every "did you mean".
+// Nearest returns the candidate closest to name by edit distance (compared ignoring case; two letters in the wrong order
+// are one edit), or "" when none is close enough to be a likely misspelling. It serves every "did you mean".
 func Nearest(name string, candidates []string) string {
-	best, bestD := "", len(name)/3+2
+	best, bestD := "", max((len(name)+1)/3, 1)+1
 	for _, c := range candidates {
 		d := distance(strings.ToLower(name), strings.ToLower(c))
 		if d < bestD && d < max(len(name), len(c)) { // names without a common letter are no misspellings of each other
@@ -225,6 +225,7 @@ func Nearest(name string, candidates []string) string {
 }
 
 func distance(a, b string) int {
+	before := make([]int, len(b)+1)
 	prev := make([]int, len(b)+1)
 	cur := make([]int, len(b)+1)
 	for j := range prev {
@@ -238,8 +239,11 @@ func distance(a, b string) int {
 				c = 0
 			}
 			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+c)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], before[j-2]+1)
+			}
 		}
-		prev, cur = cur, prev
+		before, prev, cur = prev, cur, before
 	}
 	return prev[len(b)]
 }
