@@ -59,6 +59,8 @@ type timed struct {
 type timedQuery struct {
 	text string
 	rows func(tables) []row
+	// millis is how far ts is behind the second c2.
+	millis int64
 }
 
 // timed is a table or a query over it; with unique its rows have times of their own if those of tables have.
@@ -74,7 +76,7 @@ func (g *gen) timed(table string, unique bool) timed {
 	in := timed{table: table}
 	switch n := g.r.IntN(5); {
 	case n == 0:
-		t.query = &timedQuery{"SELECT c0, c1, c2, ts FROM e UNION ALL SELECT c1 AS c0, c0 AS c1, c2, ts FROM f", func(t tables) []row {
+		t.query = &timedQuery{text: "SELECT c0, c1, c2, ts FROM e UNION ALL SELECT c1 AS c0, c0 AS c1, c2, ts FROM f", rows: func(t tables) []row {
 			out := slices.Clone(t["e"])
 			for _, r := range t["f"] {
 				out = append(out, row{r[1], r[0], r[2]})
@@ -83,17 +85,17 @@ func (g *gen) timed(table string, unique bool) timed {
 		}}
 	case n == 1:
 		o := over{in: in, timed: &in, order: []orderKey{{col: 2}}, calls: callsOf(g.r, runningFns, 3)[:1], lo: unbounded}
-		t.query = &timedQuery{"SELECT c0, c3 AS c1, c2, ts FROM (" + strings.Replace(o.sql(), "c2, ", "c2, ts, ", 1) + ")", cut(o, 0, 3, 2)}
+		t.query = &timedQuery{text: "SELECT c0, c3 AS c1, c2, ts FROM (" + strings.Replace(o.sql(), "c2, ", "c2, ts, ", 1) + ")", rows: cut(o, 0, 3, 2)}
 	case n == 2:
 		j := temporal{left: g.r.IntN(2) == 0, l: in, col: g.r.IntN(2)}
-		t.query = &timedQuery{"SELECT c0, c4 AS c1, c2, ts FROM (" + strings.Replace(j.sql(), "SELECT ", "SELECT l.ts AS ts, ", 1) + ")", cut(j, 0, 4, 2)}
+		t.query = &timedQuery{text: "SELECT c0, c4 AS c1, c2, ts FROM (" + strings.Replace(j.sql(), "SELECT ", "SELECT l.ts AS ts, ", 1) + ")", rows: cut(j, 0, 4, 2)}
 	case n == 3 && !unique:
 		j := intervalJoin{kind: "INNER", l: in, r: timed{table: "f"}, lo: -g.r.Int64N(6), hi: g.r.Int64N(6), cond: equalPlus(g)}
-		t.query = &timedQuery{"SELECT c0, c4 AS c1, c2, ts FROM (" + strings.Replace(j.sql(), "SELECT ", "SELECT l.ts AS ts, ", 1) + ")", cut(j, 0, 4, 2)}
+		t.query = &timedQuery{text: "SELECT c0, c4 AS c1, c2, ts FROM (" + strings.Replace(j.sql(), "SELECT ", "SELECT l.ts AS ts, ", 1) + ")", rows: cut(j, 0, 4, 2)}
 	case n == 4 && !unique:
 		w := windowed{tvf: g.tvf(in, false), keys: 1, calls: randomCalls(g.r, 3)[:1]}
 		text := strings.Replace(w.sql(), "SELECT ", "SELECT window_time AS ts, ", 1) + ", window_time"
-		t.query = &timedQuery{"SELECT c0, c3 AS c1, c2 - 1 AS c2, ts FROM (" + text + ")", func(t tables) []row {
+		t.query = &timedQuery{text: "SELECT c0, c3 AS c1, c2 - 1 AS c2, ts FROM (" + text + ")", millis: 999, rows: func(t tables) []row {
 			out := cut(w, 0, 3, 2)(t)
 			for _, r := range out {
 				r[2].v-- // window_time is a millisecond before the end
@@ -119,6 +121,14 @@ func cut(q query, cols ...int) func(tables) []row {
 }
 
 func (s timed) width() int { return 3 }
+
+// millis is the time of a row.
+func (s timed) millis(r row) int64 {
+	if s.query != nil {
+		return r[2].v*1000 + s.query.millis
+	}
+	return r[2].v * 1000
+}
 
 func (s timed) sql() string {
 	from := s.table
@@ -385,8 +395,8 @@ func (j intervalJoin) sql() string {
 
 func (j intervalJoin) eval(t tables) []row {
 	return joinRows(j.kind, j.l.eval(t), j.r.eval(t), 3, 3, func(l, r row) bool {
-		d := r[2].v - l[2].v
-		return d >= j.lo && d <= j.hi && isTrue(j.cond.eval(both(l, r)))
+		d := j.r.millis(r) - j.l.millis(l)
+		return d >= j.lo*1000 && d <= j.hi*1000 && isTrue(j.cond.eval(both(l, r)))
 	})
 }
 
