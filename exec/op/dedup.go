@@ -158,10 +158,18 @@ func (d *dedupFirst) Open(s exec.Subtask) (err error) {
 	if d.left, err = s.Table(checkpoint.TableOptions{Name: "left", Format: "left/1", TTL: d.spec.TTL}); err != nil {
 		return err
 	}
-	return d.waiting.Visit(func(key, v []byte) bool {
-		d.timers.add(word(v, 0), key, checkpoint.HashKey(key))
-		return true
+	if err := d.timers.open(s, "timers"); err != nil {
+		return err
+	}
+	var failed error
+	err = d.waiting.Visit(func(key, v []byte) bool {
+		failed = d.timers.addStored(word(v, 0), key)
+		return failed == nil
 	})
+	if err == nil {
+		err = failed
+	}
+	return err
 }
 
 // Process implements exec.Operator.
@@ -203,7 +211,7 @@ func (d *dedupFirst) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 		d.waiting.Set(ref, d.row)
 		d.timers.add(at, d.keys.Key(i), d.keys.Hashes[i])
 	}
-	return nil
+	return d.timers.commit()
 }
 
 // OnWatermark implements exec.Operator: the rows whose time has come leave, the earliest first.
@@ -214,7 +222,10 @@ func (d *dedupFirst) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 	d.watermark = w
 	for {
 		d.due.Reset()
-		d.dueAt = d.timers.take(int64(w), batch.Size, &d.due, d.dueAt[:0])
+		var err error
+		if d.dueAt, err = d.timers.take(int64(w), batch.Size, &d.due, d.dueAt[:0]); err != nil {
+			return err
+		}
 		if d.due.Len() == 0 {
 			return flush(d.out, out)
 		}

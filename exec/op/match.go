@@ -129,23 +129,34 @@ func (o *match) Open(s exec.Subtask) (err error) {
 	if o.runs, err = openMultimap(s, "runs", "match/1:"+o.spec.format()+rows, 0); err != nil {
 		return err
 	}
-	err = o.waiting.scan(func(key, sub, _ []byte) bool {
-		o.timers.add(fromOrderedTime(sub), key, checkpoint.HashKey(key))
-		return true
+	return o.openTimers(s)
+}
+
+// openTimers sets the timers of the rows and runs in state.
+func (o *match) openTimers(s exec.Subtask) error {
+	if err := o.timers.open(s, "timers"); err != nil {
+		return err
+	}
+	var failed error
+	err := o.waiting.scan(func(key, sub, _ []byte) bool {
+		failed = o.timers.addStored(fromOrderedTime(sub), key)
+		return failed == nil
 	})
+	if err == nil {
+		err = failed
+	}
 	if err != nil || o.spec.Within == 0 {
 		return err
 	}
 	var runs matchRuns
-	var failed error
 	err = o.runs.scan(func(key, sub, val []byte) bool {
 		if len(sub) != len(headSub) {
 			return true
 		}
 		failed = o.m.load(&runs, val)
 		for _, r := range runs.partial {
-			if r.started() {
-				o.timers.add(r.since+o.spec.Within, key, checkpoint.HashKey(key))
+			if r.started() && failed == nil {
+				failed = o.timers.addStored(r.since+o.spec.Within, key)
 			}
 		}
 		return failed == nil
@@ -204,6 +215,9 @@ func (o *match) wait(b *batch.Batch, time func(r int) (int64, error)) error {
 		}
 		o.timers.add(at, o.keys.Key(i), o.keys.Hashes[i])
 	}
+	if err := o.timers.commit(); err != nil {
+		return err
+	}
 	return o.waiting.done()
 }
 
@@ -220,59 +234,84 @@ func (o *match) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 func (o *match) fire(upTo int64, out exec.Emitter) error {
 	for {
 		o.due.Reset()
-		if o.dueAt = o.timers.take(upTo, batch.Size, &o.due, o.dueAt[:0]); len(o.dueAt) == 0 {
+		var err error
+		if o.dueAt, err = o.timers.take(upTo, batch.Size, &o.due, o.dueAt[:0]); err != nil {
+			return err
+		}
+		if len(o.dueAt) == 0 {
 			return o.m.flush(out)
 		}
-		if err := o.collect(); err != nil {
-			return err
-		}
-		if err := o.runs.probe(&o.due); err != nil {
-			return err
-		}
-		o.m.prepare()
-		from := 0
-		for i, at := range o.dueAt {
-			if err := o.advance(i, at, from, o.ends[i], &o.due, out); err != nil {
+		for i := 0; i < len(o.dueAt); {
+			if i, err = o.fireSome(i, out); err != nil {
 				return err
 			}
-			from = o.ends[i]
-		}
-		if err := o.runs.done(); err != nil {
-			return err
 		}
 	}
 }
 
-// collect moves the rows that are due from waiting to work.
-func (o *match) collect() error {
+// fireSome matches rows of the due keys from i on, as many as make a batch, and returns the key to go on with.
+func (o *match) fireSome(i int, out exec.Emitter) (next int, err error) {
+	if next, err = o.collect(i); err != nil {
+		return 0, err
+	}
+	if err := o.runs.probe(&o.due); err != nil {
+		return 0, err
+	}
+	o.m.prepare()
+	from := 0
+	for k, end := range o.ends {
+		if err := o.advance(i+k, o.dueAt[i+k], from, end, &o.due, out); err != nil {
+			return 0, err
+		}
+		from = end
+	}
+	return next, o.runs.done()
+}
+
+// collect moves rows of the due keys from i on from waiting to work, as many as make a batch. next is the first key that
+// may have more.
+func (o *match) collect(i int) (next int, err error) {
 	if err := o.waiting.probe(&o.due); err != nil {
-		return err
+		return 0, err
 	}
 	o.m.work.Reset()
 	o.ends = o.ends[:0]
-	for i, at := range o.dueAt {
-		w, n := o.waiting.at(i), o.m.work.Len()
-		o.sub = orderedTime(o.sub[:0], at)
-		var failed error
-		err := w.ascend(o.sub, func(sub, row []byte) bool {
-			if fromOrderedTime(sub) != at {
-				return false
-			}
-			failed = emitRow(o.m.work, row, types.Insert)
-			return failed == nil
-		})
-		if err == nil {
-			err = failed
-		}
-		if err == nil && o.m.work.Len() > n {
-			err = w.removeBelow(orderedTime(o.sub[:0], at+1))
-		}
+	for next = i; next < len(o.dueAt) && !o.m.work.Full(); next++ {
+		more, err := o.collectKey(o.waiting.at(next), o.dueAt[next])
 		if err != nil {
-			return err
+			return 0, err
 		}
 		o.ends = append(o.ends, o.m.work.Len())
+		if more {
+			break
+		}
 	}
-	return o.waiting.done()
+	return next, o.waiting.done()
+}
+
+// collectKey moves the rows of time at from w to work, until that is full: then there may be more.
+func (o *match) collectKey(w bucket, at int64) (more bool, err error) {
+	n := o.m.work.Len()
+	o.sub = orderedTime(o.sub[:0], at)
+	var failed error
+	err = w.ascend(o.sub, func(sub, row []byte) bool {
+		if fromOrderedTime(sub) != at {
+			return false
+		}
+		if more = o.m.work.Full(); more {
+			return false
+		}
+		o.row = append(o.row[:0], sub...)
+		failed = emitRow(o.m.work, row, types.Insert)
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && o.m.work.Len() > n {
+		err = w.removeBelow(append(o.row, 0))
+	}
+	return more, err
 }
 
 // advance brings partition i of keys to time at and matches rows from to end of work, which are of that time.
@@ -336,6 +375,9 @@ func (o *wallMatch) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 		}
 	}
 	if err := o.runs.done(); err != nil {
+		return err
+	}
+	if err := o.timers.commit(); err != nil {
 		return err
 	}
 	return o.m.flush(out)

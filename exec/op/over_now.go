@@ -74,7 +74,7 @@ func (o *overNow) slide(b *batch.Batch, out exec.Emitter) error {
 	for i := range o.keys.Ends {
 		r, f := b.Row(i), o.frame.rows.at(i)
 		key, hash := o.keys.Key(i), o.keys.Hashes[i]
-		if err := o.frame.slide(&o.run, f, key, hash, 0); err != nil {
+		if _, err := o.frame.slide(&o.run, f, key, hash, 0); err != nil { // a row leaves at most
 			return err
 		}
 		o.state.seq++

@@ -18,7 +18,7 @@ type overRun struct {
 
 // overStep says what to do with a row.
 type overStep struct {
-	sign int8
+	sign int8 // 0: the row has entered before
 	drop bool // the partition is empty after this step and is forgotten
 	// leave is how many of the rows up to this one leave now, with equal results; they entered one after another.
 	leave int32
@@ -27,7 +27,10 @@ type overStep struct {
 
 func (p *overRun) open(in *types.Schema) { p.rows = batch.NewBuilder(in) }
 
-func (p *overRun) len() int { return len(p.steps) }
+// overPlan is how many steps are planned before they run.
+const overPlan = 4 * batch.Size
+
+func (p *overRun) full() bool { return len(p.steps) >= overPlan }
 
 // stored plans a step with a row from state.
 func (p *overRun) stored(row, key []byte, hash uint64, s overStep) error {
@@ -64,8 +67,10 @@ func (p *overRun) run(c *overCore, out exec.Emitter) error {
 		return err
 	}
 	for i, s := range p.steps {
-		if err := c.step(b, i, i, int64(s.sign)); err != nil {
-			return err
+		if s.sign != 0 {
+			if err := c.step(b, i, i, int64(s.sign)); err != nil {
+				return err
+			}
 		}
 		switch {
 		case s.drop:
@@ -111,23 +116,26 @@ func (f *overFrame) open(s exec.Subtask, in *types.Schema, frame expr.Frame, ttl
 }
 
 // slide plans the steps that take rows out of the frame of bucket w before one enters at time at: the oldest one of a
-// full frame of rows, all that are too old for a range.
-func (f *overFrame) slide(p *overRun, w bucket, key []byte, hash uint64, at int64) error {
+// full frame of rows, all that are too old for a range. more says that the plan is full and there are others.
+func (f *overFrame) slide(p *overRun, w bucket, key []byte, hash uint64, at int64) (more bool, err error) {
 	for {
 		sub, row, ok, err := w.first()
 		if err != nil || !ok {
-			return err
+			return false, err
 		}
 		if f.frame.Rows {
 			n, err := w.len()
 			if err != nil || int64(n) <= -f.frame.Lo {
-				return err
+				return false, err
 			}
 		} else if overSubTime(sub) >= at+f.frame.Lo {
-			return nil
+			return false, nil
+		}
+		if p.full() {
+			return true, nil
 		}
 		if err := f.leave(p, w, sub, row, key, hash, overStep{sign: -1}); err != nil {
-			return err
+			return false, err
 		}
 	}
 }
@@ -142,19 +150,22 @@ func (f *overFrame) leave(p *overRun, w bucket, sub, row, key []byte, hash uint6
 	return err
 }
 
-// clear plans the steps that empty the frame and forget the partition.
-func (f *overFrame) clear(p *overRun, w bucket, key []byte, hash uint64) error {
+// clear plans the steps that empty the frame and forget the partition; more as in slide.
+func (f *overFrame) clear(p *overRun, w bucket, key []byte, hash uint64) (more bool, err error) {
 	for {
 		sub, row, ok, err := w.first()
 		if err != nil || !ok {
-			return err
+			return false, err
+		}
+		if p.full() {
+			return true, nil
 		}
 		n, err := w.len()
 		if err != nil {
-			return err
+			return false, err
 		}
 		if err := f.leave(p, w, sub, row, key, hash, overStep{sign: -1, drop: n == 1}); err != nil {
-			return err
+			return false, err
 		}
 	}
 }

@@ -282,3 +282,58 @@ func TestOverRandom(t *testing.T) {
 		}
 	}
 }
+
+// More rows of one time, and more that leave a frame at once, than are held.
+func TestOverManyRows(t *testing.T) {
+	const peers, spread = 3*overCollect + 5, overPlan + 1000
+	var rows []overRow
+	for range peers {
+		rows = append(rows, overRow{"a", 100, 1}, overRow{"b", 100, 1})
+	}
+	for i := range spread {
+		rows = append(rows, overRow{"a", int64(200 + i/7), 1})
+	}
+	rows = append(rows, overRow{"a", 90_000, 1})
+	for _, f := range []expr.Frame{running(false), running(true), {Lo: -50_000}, {Rows: true, Lo: -3}} {
+		s, out := newSubtask(t, 64<<10), &rowCollector{}
+		o := openOp(t, NewOver(overSpec(OverByRowtime, 1, f, overAgg(t, expr.AggSum, 2, false), overAgg(t, expr.AggCount, 2, true))), s)
+		for at := 0; at < len(rows); at += batch.Size {
+			processOver(t, o, out, overBatch(rows[at:min(at+batch.Size, len(rows))]))
+		}
+		advanceOver(t, o, out, int64(exec.MaxWatermark))
+		got := out.take()
+		if len(got) != len(rows) {
+			t.Fatalf("%s: %d rows, want %d", f, len(got), len(rows))
+		}
+		if run := &o.(*overTime).run; cap(run.steps) > 2*overPlan {
+			t.Errorf("%s: %d steps were planned at once", f, cap(run.steps))
+		}
+		seen := map[string]int{}
+		for _, r := range got {
+			p := strings.Split(r, "|")
+			seen[p[1]]++
+			n := seen[p[1]]
+			last := p[1] == "a" && n == peers+spread+1
+			want := n
+			switch {
+			case f.Rows && !f.Running():
+				want = min(n, 4)
+			case f.Rows:
+			case last && !f.Running():
+				want = 1
+			case n <= peers:
+				want = peers
+			case !last: // all rows of its time
+				want = peers + min(((n-peers-1)/7+1)*7, spread)
+			}
+			if p[5] != fmt.Sprint(want) || p[6] != "1" {
+				t.Fatalf("%s: row %d of %s has %s, %s, want %d", f, n, p[1], p[5], p[6], want)
+			}
+		}
+		if !f.Running() && !f.Rows {
+			if n := o.(*overTime).core.agg.groups.Len(); n != 0 {
+				t.Errorf("%s: %d partitions are kept after the end", f, n)
+			}
+		}
+	}
+}

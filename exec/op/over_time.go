@@ -58,10 +58,18 @@ func (o *overTime) Open(s exec.Subtask) error {
 			return err
 		}
 	}
-	return o.waiting.scan(func(key, sub, _ []byte) bool {
-		o.timers.add(overSubTime(sub), key, checkpoint.HashKey(key))
-		return true
+	if err := o.timers.open(s, "timers"); err != nil {
+		return err
+	}
+	var failed error
+	err = o.waiting.scan(func(key, sub, _ []byte) bool {
+		failed = o.timers.addStored(overSubTime(sub), key)
+		return failed == nil
 	})
+	if err == nil {
+		err = failed
+	}
+	return err
 }
 
 func (o *overTime) openFrame(s exec.Subtask, ttl int64) error {
@@ -71,10 +79,18 @@ func (o *overTime) openFrame(s exec.Subtask, ttl int64) error {
 	if o.spec.Frame.Rows {
 		return nil
 	}
-	return o.core.agg.groups.Scan(nil, func(key, row []byte) bool {
-		o.ends.add(o.end(word(row, overTimeWord)), key, checkpoint.HashKey(key))
-		return true
+	if err := o.ends.open(s, "ends"); err != nil {
+		return err
+	}
+	var failed error
+	err := o.core.agg.groups.Visit(func(key, row []byte) bool {
+		failed = o.ends.addStored(o.end(word(row, overTimeWord)), key)
+		return failed == nil
 	})
+	if err == nil {
+		err = failed
+	}
+	return err
 }
 
 // end is when a partition whose last row left at time at is forgotten: when half as much time again as the frame
@@ -120,6 +136,9 @@ func (o *overTime) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 			return err
 		}
 		o.timers.add(at, o.keys.Key(i), o.keys.Hashes[i])
+	}
+	if err := o.timers.commit(); err != nil {
+		return err
 	}
 	return o.waiting.done()
 }
@@ -172,151 +191,6 @@ func (o *overTime) OnTimer(now int64, out exec.Emitter) error {
 	}
 	o.state.watermark = max(o.state.watermark, exec.Watermark(now))
 	return o.fire(now-1, out)
-}
-
-// fire lets the rows up to time upTo leave.
-func (o *overTime) fire(upTo int64, out exec.Emitter) error {
-	for {
-		o.due.Reset()
-		if o.dueAt = o.timers.take(upTo, batch.Size, &o.due, o.dueAt[:0]); len(o.dueAt) == 0 {
-			break
-		}
-		if err := o.waiting.probe(&o.due); err != nil {
-			return err
-		}
-		if o.bounded {
-			if err := o.frame.begin(&o.core, &o.due); err != nil {
-				return err
-			}
-		}
-		for i, at := range o.dueAt {
-			if err := o.plan(i, at); err != nil {
-				return err
-			}
-		}
-		if err := o.finish(out); err != nil {
-			return err
-		}
-	}
-	return o.forget(upTo, out)
-}
-
-// finish runs what is planned.
-func (o *overTime) finish(out exec.Emitter) error {
-	if err := o.waiting.done(); err != nil {
-		return err
-	}
-	if o.bounded {
-		if err := o.frame.rows.done(); err != nil {
-			return err
-		}
-	}
-	return o.run.run(&o.core, out)
-}
-
-// plan plans the steps of the rows of due partition i that have time at.
-func (o *overTime) plan(i int, at int64) error {
-	key, hash := o.due.Key(i), o.due.Hashes[i]
-	w := o.waiting.at(i)
-	n, err := o.collect(w, at)
-	if err != nil || n == 0 {
-		return err
-	}
-	if o.bounded {
-		if err := o.enter(i, at); err != nil {
-			return err
-		}
-	}
-	start := 0
-	for k := range n {
-		sub, row := o.subs[16*k:16*k+16], o.rows[start:o.rowEnds[k]]
-		start = o.rowEnds[k]
-		if _, err := w.remove(sub); err != nil {
-			return err
-		}
-		if o.bounded {
-			f := o.frame.rows.at(i)
-			if k == 0 || o.spec.Frame.Rows {
-				if err := o.frame.slide(&o.run, f, key, hash, at); err != nil {
-					return err
-				}
-			}
-			if err := f.put(sub, row); err != nil {
-				return err
-			}
-		}
-		s := overStep{sign: 1, at: at}
-		switch {
-		case o.spec.Frame.Rows:
-			s.leave = 1
-		case k == n-1:
-			s.leave = int32(n)
-		}
-		if err := o.run.stored(row, key, hash, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// enter gives due partition i an end, if it is new and has a bounded range.
-func (o *overTime) enter(i int, at int64) error {
-	if o.spec.Frame.Rows {
-		return nil
-	}
-	held, err := o.frame.rows.at(i).len()
-	if held == 0 {
-		o.ends.add(o.end(at), o.due.Key(i), o.due.Hashes[i])
-	}
-	return err
-}
-
-// collect copies the rows of time at and their sub-keys.
-func (o *overTime) collect(w bucket, at int64) (int, error) {
-	o.subs, o.rows, o.rowEnds = o.subs[:0], o.rows[:0], o.rowEnds[:0]
-	o.sub = overSub(o.sub[:0], at, 0)
-	err := w.ascend(o.sub, func(sub, row []byte) bool {
-		if overSubTime(sub) != at {
-			return false
-		}
-		o.subs = append(o.subs, sub...)
-		o.rows = append(o.rows, row...)
-		o.rowEnds = append(o.rowEnds, len(o.rows))
-		return true
-	})
-	return len(o.rowEnds), err
-}
-
-// forget drops partitions of a bounded range that no row can reach any more.
-func (o *overTime) forget(upTo int64, out exec.Emitter) error {
-	for {
-		o.due.Reset()
-		if o.dueAt = o.ends.take(upTo, batch.Size, &o.due, o.dueAt[:0]); len(o.dueAt) == 0 {
-			return nil
-		}
-		o.refs = resize(o.refs, o.due.Len())
-		if err := o.core.agg.groups.Probe(&o.due, o.refs); err != nil {
-			return err
-		}
-		if err := o.frame.rows.probe(&o.due); err != nil {
-			return err
-		}
-		for i, ref := range o.refs {
-			if ref == checkpoint.NoRow {
-				continue
-			}
-			if end := o.end(word(o.core.agg.groups.Value(ref), overTimeWord)); end > o.dueAt[i] {
-				o.ends.add(end, o.due.Key(i), o.due.Hashes[i])
-				continue
-			}
-			if err := o.frame.clear(&o.run, o.frame.rows.at(i), o.due.Key(i), o.due.Hashes[i]); err != nil {
-				return err
-			}
-		}
-		if err := o.finish(out); err != nil {
-			return err
-		}
-	}
 }
 
 // OnBarrier implements exec.Operator.

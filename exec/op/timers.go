@@ -3,17 +3,31 @@ package op
 import (
 	"container/heap"
 	"math"
+	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
 )
 
-// timers are the times (ms) at which keys are due, in memory. They are no state of their own: an operator adds them
-// again from its rows when it opens. A key may be added twice for one time.
+// timers are the times (ms) at which keys are due, taken in order of time. The earliest are in memory, so that those of
+// rows that soon leave cost little; the others are in state. What is in memory is no state: when it opens, an operator
+// adds all timers again from its rows. A key may be added twice for one time.
 type timers struct {
 	times timeHeap
 	at    map[int64]*checkpoint.Keys
 	free  []*checkpoint.Keys
+	keys  int // in memory
+	bytes int
+
+	far  *timerSet
+	from int64 // those in memory are not later, those in far not earlier
 }
+
+const (
+	timersMax   = 16 << 10 // keys in memory, and a batch more
+	timersBytes = 2 << 20  // and their bytes
+	timersStep  = 60_000   // ms of a slice of far
+)
 
 type timeHeap []int64
 
@@ -28,12 +42,24 @@ func (h *timeHeap) Pop() any {
 	return x
 }
 
+// open opens the state named name.
+func (t *timers) open(s exec.Subtask, name string) (err error) {
+	t.at = map[int64]*checkpoint.Keys{}
+	t.far, err = openTimers(s, name, timersStep)
+	if err == nil {
+		t.from = t.far.earliest()
+	}
+	return err
+}
+
+// add sets a timer. After the additions of a batch comes commit.
 func (t *timers) add(at int64, key []byte, hash uint64) {
+	if at >= t.from {
+		t.far.add(at, key, hash)
+		return
+	}
 	k := t.at[at]
 	if k == nil {
-		if t.at == nil {
-			t.at = map[int64]*checkpoint.Keys{}
-		}
 		if n := len(t.free); n > 0 {
 			k, t.free = t.free[n-1], t.free[:n-1]
 		} else {
@@ -45,33 +71,119 @@ func (t *timers) add(at int64, key []byte, hash uint64) {
 		return
 	}
 	appendKey(k, key, hash)
+	t.keys++
+	t.bytes += len(key)
 }
 
-// next is the earliest time.
-func (t *timers) next() (at int64, ok bool) {
-	if len(t.times) == 0 {
-		return math.MaxInt64, false
+// addStored is add while an operator opens and adds many.
+func (t *timers) addStored(at int64, key []byte) error {
+	t.add(at, key, checkpoint.HashKey(key))
+	if t.keys < 2*timersMax && t.bytes < 2*timersBytes && t.far.adds.Len() < timersMax {
+		return nil
 	}
-	return t.times[0], true
+	return t.commit()
 }
 
-// take moves the keys due at or before upTo to due, in order of time, and their times to times, until there are n of
-// them or a few more: the keys of one time stay together.
-func (t *timers) take(upTo int64, n int, due *checkpoint.Keys, times []int64) []int64 {
-	for len(t.times) > 0 && t.times[0] <= upTo && due.Len() < n {
-		at := heap.Pop(&t.times).(int64)
+// commit moves what is too much for memory to state.
+func (t *timers) commit() error {
+	if t.keys <= timersMax && t.bytes <= timersBytes {
+		return t.far.commit()
+	}
+	slices.Sort(t.times) // is a heap too
+	for t.keys > timersMax/2 || t.bytes > timersBytes/2 {
+		last := len(t.times) - 1
+		at := t.times[last]
 		k := t.at[at]
-		delete(t.at, at)
-		for i := range k.Ends {
-			appendKey(due, k.Key(i), k.Hashes[i])
-			times = append(times, at)
+		n := k.Len()
+		for ; n > 0 && (t.keys > timersMax/2 || t.bytes > timersBytes/2); n-- {
+			key := k.Key(n - 1)
+			t.far.add(at, key, k.Hashes[n-1])
+			t.keys--
+			t.bytes -= len(key)
 		}
-		k.Reset()
-		if len(t.free) < 1024 {
-			t.free = append(t.free, k)
+		k.Ends, k.Hashes = k.Ends[:n], k.Hashes[:n]
+		t.from = at
+		if n > 0 {
+			k.Buf = k.Buf[:k.Ends[n-1]]
+			break
 		}
+		t.times = t.times[:last]
+		t.release(at, k)
 	}
-	return times
+	return t.far.commit()
+}
+
+// release forgets a time whose keys are gone.
+func (t *timers) release(at int64, k *checkpoint.Keys) {
+	delete(t.at, at)
+	k.Reset()
+	if len(t.free) < 1024 && cap(k.Buf) < 1<<12 {
+		t.free = append(t.free, k)
+	}
+}
+
+// next is the earliest time, or a little earlier than that.
+func (t *timers) next() (at int64, ok bool) {
+	if len(t.times) > 0 {
+		return t.times[0], true
+	}
+	return t.from, t.from < math.MaxInt64
+}
+
+// take moves keys due at or before upTo to due, in order of time, and their times to times, until there are n of them.
+func (t *timers) take(upTo int64, n int, due *checkpoint.Keys, times []int64) ([]int64, error) {
+	if err := t.commit(); err != nil {
+		return times, err
+	}
+	for due.Len() < n {
+		if len(t.times) == 0 && t.from < math.MaxInt64 && t.from <= upTo {
+			if err := t.refill(); err != nil {
+				return times, err
+			}
+			continue
+		}
+		if len(t.times) == 0 || t.times[0] > upTo {
+			break
+		}
+		at := t.times[0]
+		k := t.at[at]
+		some := min(n-due.Len(), k.Len())
+		for i := range some {
+			key := k.Key(i)
+			appendKey(due, key, k.Hashes[i])
+			times = append(times, at)
+			t.bytes -= len(key)
+		}
+		t.keys -= some
+		if some < k.Len() {
+			dropKeys(k, some)
+			break
+		}
+		heap.Pop(&t.times)
+		t.release(at, k)
+	}
+	return times, nil
+}
+
+// dropKeys removes the first n keys of k.
+func dropKeys(k *checkpoint.Keys, n int) {
+	start := k.Ends[n-1]
+	k.Buf = k.Buf[:copy(k.Buf, k.Buf[start:])]
+	k.Hashes = k.Hashes[:copy(k.Hashes, k.Hashes[n:])]
+	k.Ends = k.Ends[:copy(k.Ends, k.Ends[n:])]
+	for i := range k.Ends {
+		k.Ends[i] -= start
+	}
+}
+
+// refill brings the earliest timers from state into memory, which has none.
+func (t *timers) refill() error {
+	t.from = math.MaxInt64 // add takes them all
+	err := t.far.takeEarliest(timersMax/2, timersBytes/2, func(at int64, key []byte) {
+		t.add(at, key, checkpoint.HashKey(key))
+	})
+	t.from = t.far.earliest()
+	return err
 }
 
 // appendKey adds a key to k.

@@ -28,6 +28,7 @@ type timerSet struct {
 	fired  checkpoint.Keys
 	gone   []byte // time and key of fired timers, removed after the walk
 	ends   []int32
+	last   []byte
 }
 
 // timerSlice says which key groups have timers in a slice of time, and a lower bound of their times.
@@ -124,6 +125,75 @@ func (t *timerSet) next() (at int64, ok bool) {
 	return at, ok
 }
 
+// earliest is next, the end of time when there is none.
+func (t *timerSet) earliest() int64 {
+	at, _ := t.next()
+	return at
+}
+
+// takeEarliest takes some of the earliest timers out of the set and calls f with them, in any order: those left are not
+// earlier than those taken, but may have the last one's time. There are n or bytes many of them at most, where a few for
+// each key group always count.
+func (t *timerSet) takeEarliest(n, bytes int, f func(at int64, key []byte)) error {
+	slice, some := int64(math.MaxInt64), false
+	for i := range t.slices {
+		slice, some = min(slice, i), true
+	}
+	if !some {
+		return nil
+	}
+	s, err := t.probeSlice(slice)
+	if err != nil {
+		return err
+	}
+	n, bytes = max(n/len(t.groups), 8), bytes/len(t.groups)
+	t.gone, t.ends = t.gone[:0], t.ends[:0]
+	until := int64(math.MaxInt64) // of no group are there unread ones before
+	var groupEnds []int
+	for i := range t.groups {
+		left, size := n, bytes
+		err := t.m.at(i).ascend(nil, func(sub, _ []byte) bool {
+			t.gone = append(t.gone, sub...)
+			t.ends = append(t.ends, int32(len(t.gone)))
+			left--
+			if size -= len(sub); left > 0 && size > 0 {
+				return true
+			}
+			until = min(until, fromOrderedTime(sub))
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		groupEnds = append(groupEnds, len(t.ends))
+	}
+	start, k := int32(0), 0
+	for i, end := range groupEnds {
+		var last []byte
+		for ; k < end; k++ {
+			sub := t.gone[start:t.ends[k]]
+			start = t.ends[k]
+			if at := fromOrderedTime(sub); at <= until {
+				f(at, sub[8:])
+				last = sub
+			}
+		}
+		if last != nil {
+			t.last = append(append(t.last[:0], last...), 0)
+			if err := t.m.at(i).removeBelow(t.last); err != nil {
+				return err
+			}
+		}
+	}
+	s.first = math.MaxInt64
+	for i := range t.groups {
+		if err := t.settle(s, i); err != nil {
+			return err
+		}
+	}
+	return t.endSlice(slice, s)
+}
+
 // fire takes the timers with times up to now out of the set and calls f with their keys, some at a time: a key can be
 // among them more than once. f may add timers later than now, and must not keep the keys.
 func (t *timerSet) fire(now int64, f func(keys *checkpoint.Keys) error) error {
@@ -143,6 +213,24 @@ func (t *timerSet) fire(now int64, f func(keys *checkpoint.Keys) error) error {
 }
 
 func (t *timerSet) fireSlice(n, now int64, f func(keys *checkpoint.Keys) error) error {
+	s, err := t.probeSlice(n)
+	if err != nil {
+		return err
+	}
+	s.first = math.MaxInt64
+	for i := range t.groups {
+		if err := t.fireBucket(t.m.at(i), now, f); err != nil {
+			return err
+		}
+		if err := t.settle(s, i); err != nil {
+			return err
+		}
+	}
+	return t.endSlice(n, s)
+}
+
+// probeSlice looks up the key groups of slice n, which are then in groups.
+func (t *timerSet) probeSlice(n int64) (*timerSlice, error) {
 	s := t.slices[n]
 	t.probe.Reset()
 	t.groups = t.groups[:0]
@@ -152,25 +240,25 @@ func (t *timerSet) fireSlice(n, now int64, f func(keys *checkpoint.Keys) error) 
 			t.groups = append(t.groups, g)
 		}
 	}
-	if err := t.m.probe(&t.probe); err != nil {
+	return s, t.m.probe(&t.probe)
+}
+
+// settle notes what is left of the group probed as i.
+func (t *timerSet) settle(s *timerSlice, i int) error {
+	sub, _, ok, err := t.m.at(i).first()
+	if err != nil {
 		return err
 	}
-	s.first = math.MaxInt64
-	for i, g := range t.groups {
-		b := t.m.at(i)
-		if err := t.fireBucket(b, now, f); err != nil {
-			return err
-		}
-		sub, _, ok, err := b.first()
-		if err != nil {
-			return err
-		}
-		if ok {
-			s.first = min(s.first, fromOrderedTime(sub))
-		} else {
-			s.groups[g>>6] &^= 1 << (g & 63)
-		}
+	if ok {
+		s.first = min(s.first, fromOrderedTime(sub))
+	} else {
+		g := t.groups[i]
+		s.groups[g>>6] &^= 1 << (g & 63)
 	}
+	return nil
+}
+
+func (t *timerSet) endSlice(n int64, s *timerSlice) error {
 	if s.first == math.MaxInt64 {
 		delete(t.slices, n)
 	}
