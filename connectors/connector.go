@@ -31,6 +31,9 @@ type Connector struct {
 	Bounded func(t *catalog.Table) (bool, error)
 	// Check validates options, schema and their combination for one use, without contacting anything.
 	Check func(t *catalog.Table, use Use) error
+	// ReadsFields reports that a source can read single fields of the ROW in column c (a position in t.Columns); nil =
+	// never. See SourceSpec.Paths.
+	ReadsFields func(t *catalog.Table, c int) bool
 	// NewSource opens the table for reading.
 	NewSource func(ctx context.Context, spec SourceSpec) (Source, error)
 	// SinkModes are the deliveries and changelog modes the table can be written with, best first.
@@ -115,7 +118,11 @@ type SourceSpec struct {
 	// Columns are the positions in Table.Columns to produce, in output order: physical and metadata columns only. The
 	// decoder fills just these.
 	Columns []int
-	// Schema is the output: Columns' names and types.
+	// Paths, when not nil, has a path per entry of Columns: nil for the whole column, else the positions of the field to
+	// produce in place of the column's ROW and of the ROWs in it, outermost first. A field of a NULL ROW is NULL. One
+	// column may then appear more than once, but never whole and in part.
+	Paths [][]int
+	// Schema is the output: names and types of Columns, or of the fields.
 	Schema *types.Schema
 	// Filter was pushed down: rows for which it is not TRUE need not be produced. The engine filters again.
 	Filter  expr.Expr
@@ -126,6 +133,14 @@ type SourceSpec struct {
 	// Parallel is the number of subtasks that will read; 0 = unknown. Only a source that makes up its splits may use it,
 	// and its positions must stay valid when it changes.
 	Parallel int
+}
+
+// Path is that of output column i; nil = the whole column.
+func (s *SourceSpec) Path(i int) []int {
+	if s.Paths == nil {
+		return nil
+	}
+	return s.Paths[i]
 }
 
 // Source is a table being read by a job.

@@ -14,10 +14,12 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// Scan reads a table: the columns Cols (positions in the table), computed ones included.
+// Scan reads a table: the columns Cols (positions in the table), computed ones included, and behind them the fields
+// Nested of ROW columns.
 type Scan struct {
-	Info *tableInfo
-	Cols []int
+	Info   *tableInfo
+	Cols   []int
+	Nested []expr.Expr // FieldRefs over the table's columns; see readFields
 	// Pushed is the part of the filters above that the source may apply early, over the table's columns by their
 	// position in the table; nil = none. The filters above stay.
 	Pushed expr.Expr
@@ -34,7 +36,19 @@ func (n *Scan) Fields() []Field {
 	for i, c := range n.Cols {
 		out[i] = n.Info.Fields[c]
 	}
+	for _, e := range n.Nested {
+		out = append(out, Field{Name: e.String(), Type: e.Type()})
+	}
 	return out
+}
+
+// stored is what the scan's output is made of: columns of the table and fields of them.
+func (n *Scan) stored() []expr.Expr {
+	out := make([]expr.Expr, len(n.Cols))
+	for i, c := range n.Cols {
+		out[i] = col(n.Info.Fields, c)
+	}
+	return append(out, n.Nested...)
 }
 
 func (n *Scan) label() string {
@@ -165,53 +179,37 @@ func cheapest(n *Scan) int {
 
 func (n *Scan) lower(l *lowering, x *exec.Node, _ *phys) { x.Source = l.source(n) }
 
-// source is the scan: the connector reads the physical and metadata columns that the output needs, computed columns are
-// made from them.
+// source is the scan: the connector reads the physical and metadata columns that the output needs, or single fields of
+// them; computed columns are made from those.
 func (l *lowering) source(s *Scan) *exec.SourceNode {
 	info := s.Info
-	var read []int
-	add := func(cols ...int) {
-		for _, c := range cols {
-			if !slices.Contains(read, c) {
-				read = append(read, c)
-			}
+	var r reads
+	r.info = info
+	rows := make([]expr.Expr, 0, len(s.Cols)+len(s.Nested)) // the output over the table's stored columns
+	for _, e := range s.stored() {
+		if c, ok := e.(*expr.Column); ok && info.Computed[c.Index] != nil {
+			e = info.Computed[c.Index]
 		}
+		rows = append(rows, e)
 	}
-	computed := false
-	for _, c := range s.Cols {
-		if info.Computed[c] == nil {
-			add(c)
-			continue
+	r.add(rows...)
+	in := r.layout()
+	n := &exec.SourceNode{Connector: info.Connector, Spec: connectors.SourceSpec{Table: info.Table, Columns: in.columns, Paths: in.paths,
+		Schema: in.schema, Session: l.b.session, Embedded: l.o.Embedded}}
+	same := len(rows) == len(in.columns)
+	for i, e := range rows {
+		e, _ = in.place(e)
+		c, ok := e.(*expr.Column)
+		same = same && ok && c.Index == i
+		n.Rows = append(n.Rows, e)
+	}
+	if same {
+		n.Rows = nil
+	}
+	if s.Pushed != nil {
+		if e, ok := in.place(s.Pushed); ok {
+			n.Spec.Filter = e
 		}
-		computed = true
-		add(expr.ColumnsOf(info.Computed[c])...)
-	}
-	if len(read) == 0 {
-		read = []int{firstStored(info.Table)}
-	}
-	slices.Sort(read)
-	n := &exec.SourceNode{Connector: info.Connector, Spec: connectors.SourceSpec{Table: info.Table, Columns: read,
-		Schema: selectColumns(info.Table.Schema(), read), Session: l.b.session, Embedded: l.o.Embedded}}
-	stored := make([]expr.Expr, len(info.Fields)) // a column of the table, over what the connector reads
-	for i, c := range read {
-		stored[c] = &expr.Column{Index: i, Name: info.Fields[c].Name, T: info.Fields[c].Type}
-		if t, other := info.Supplied[c]; other {
-			computed = true
-			n.Spec.Schema.Columns[i].Type = t
-			stored[c], _ = expr.NewCast(&expr.Column{Index: i, Name: info.Fields[c].Name, T: t}, info.Fields[c].Type, false) // suppliedTypes checked it
-		}
-	}
-	if computed || !slices.Equal(read, s.Cols) {
-		for _, c := range s.Cols {
-			e := stored[c]
-			if info.Computed[c] != nil {
-				e = substitute(info.Computed[c], stored)
-			}
-			n.Rows = append(n.Rows, e)
-		}
-	}
-	if s.Pushed != nil && !slices.ContainsFunc(expr.ColumnsOf(s.Pushed), func(c int) bool { return !slices.Contains(read, c) }) {
-		n.Spec.Filter = substitute(s.Pushed, stored)
 	}
 	if info.Rowtime >= 0 {
 		n.Watermark = l.watermark(s)

@@ -351,7 +351,8 @@ func testConnectors() []connectors.Connector {
 	}
 	return []connectors.Connector{
 		{Name: "kafka", SourceMode: sourceMode, Bounded: bounded, NewSource: noSource, NewSink: noSink,
-			Metadata: []connectors.MetadataColumn{{Key: "timestamp", Type: types.TimestampOf(types.TimestampLTZ, 3), Writable: true}, {Key: "offset", Type: types.BigIntType}},
+			ReadsFields: func(t *catalog.Table, _ int) bool { return option(t, "format") == "json" },
+			Metadata:    []connectors.MetadataColumn{{Key: "timestamp", Type: types.TimestampOf(types.TimestampLTZ, 3), Writable: true}, {Key: "offset", Type: types.BigIntType}},
 			Check: func(t *catalog.Table, u connectors.Use) error {
 				if option(t, "topic") == "" {
 					return diag.New(diag.Config, diag.Pos{}, "missing required option 'topic'").WithHint("add 'topic' = '...'")

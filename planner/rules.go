@@ -24,6 +24,7 @@ var rules = []rule{
 	{"recognise-ranks", (*optimizer).recogniseRanks},
 	{"recognise-windows", (*optimizer).recogniseWindows},
 	{"prune-columns", (*optimizer).pruneColumns},
+	{"read-fields", (*optimizer).readFields},
 	{"place-over", (*optimizer).placeOver},
 	{"push-into-scans", (*optimizer).pushIntoScans},
 }
@@ -309,7 +310,7 @@ func (o *optimizer) pushIntoScans(n Node) (Node, error) {
 		var down []expr.Expr
 		for _, x := range expr.Conjuncts(c.Cond) {
 			if o.pushable(s, x) {
-				down = append(down, expr.Remap(x, s.Cols))
+				down = append(down, substitute(x, s.stored()))
 			}
 		}
 		if down == nil {
@@ -326,8 +327,7 @@ func (o *optimizer) pushable(s *Scan, x expr.Expr) bool {
 	if !expr.IsDeterministic(x) || len(cols) == 0 || s.Info.Rowtime >= 0 {
 		return false // every row moves the watermark, also one that the query leaves out
 	}
-	for _, c := range cols {
-		i := s.Cols[c]
+	for _, i := range expr.ColumnsOf(substitute(x, s.stored())) {
 		if _, cast := s.Info.Supplied[i]; cast || s.Info.Computed[i] != nil {
 			return false
 		}

@@ -87,6 +87,7 @@ func pick(names []string, keep []int) []string {
 // own columns by a Calc, and its filter; the source may only apply what all readers agree on.
 func shareScans(roots []Node) ([]Node, error) {
 	cols, pushed, uses := map[string][]int{}, map[string]expr.Expr{}, map[string]int{}
+	nested := map[string][]expr.Expr{}
 	collect := func(n Node) (Node, error) {
 		s, ok := n.(*Scan)
 		if !ok {
@@ -112,6 +113,11 @@ func shareScans(roots []Node) ([]Node, error) {
 			}
 		}
 		slices.Sort(cols[k])
+		for _, e := range s.Nested {
+			if indexExpr(nested[k], e) < 0 {
+				nested[k] = append(nested[k], e)
+			}
+		}
 		return n, nil
 	}
 	for _, r := range roots {
@@ -126,11 +132,12 @@ func shareScans(roots []Node) ([]Node, error) {
 			if !ok {
 				return mergeCalc(n), nil
 			}
-			shared := &Scan{Info: s.Info, Cols: cols[s.Info.Key], Pushed: pushed[s.Info.Key]}
+			shared := &Scan{Info: s.Info, Cols: cols[s.Info.Key], Nested: nested[s.Info.Key], Pushed: pushed[s.Info.Key]}
 			f := shared.Fields()
 			c := &Calc{In: shared}
-			for _, x := range s.Cols {
-				j := slices.Index(shared.Cols, x)
+			stored := shared.stored()
+			for _, e := range s.stored() {
+				j := indexExpr(stored, e)
 				c.Exprs, c.Names = append(c.Exprs, col(f, j)), append(c.Names, f[j].Name)
 			}
 			return mergeCalc(c), nil

@@ -78,6 +78,10 @@ func Connector() connectors.Connector {
 			return c.monitor == 0, nil
 		},
 		Check: check,
+		ReadsFields: func(t *catalog.Table, _ int) bool {
+			c, err := parse(t)
+			return err == nil && c.fm.Value.ReadsFields
+		},
 		NewSource: func(_ context.Context, spec connectors.SourceSpec) (connectors.Source, error) {
 			return newSource(spec)
 		},

@@ -46,7 +46,7 @@ func newSource(spec connectors.SourceSpec) (*source, error) {
 		case key >= 0:
 			s.extra = append(s.extra, extraColumn{col: i, key: key})
 		default:
-			s.dec.Targets = append(s.dec.Targets, format.Target{Field: c.body.Index(col.Name), Col: i})
+			s.dec.Targets = append(s.dec.Targets, format.Target{Field: c.body.Index(col.Name), Path: spec.Path(i), Col: i})
 		}
 	}
 	return s, nil

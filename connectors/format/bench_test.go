@@ -65,7 +65,7 @@ func benchDecode(b *testing.B, name string, msgs [][]byte, want []int) {
 	spec := DecodeSpec{Schema: s, Options: mustOptions(b, f), Table: "t"}
 	out := &types.Schema{}
 	for i, c := range want {
-		spec.Targets = append(spec.Targets, Target{c, i})
+		spec.Targets = append(spec.Targets, Target{Field: c, Col: i})
 		out.Columns = append(out.Columns, s.Columns[c])
 	}
 	d, err := f.NewDecoder(spec)

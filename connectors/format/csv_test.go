@@ -94,7 +94,7 @@ func TestCSVDecode(t *testing.T) {
 
 func TestCSVProjection(t *testing.T) {
 	f := format(t, "csv")
-	d, _ := f.NewDecoder(DecodeSpec{Schema: cols("a", i32, "b", str, "c", i64), Targets: []Target{{2, 0}}, Options: mustOptions(t, f)})
+	d, _ := f.NewDecoder(DecodeSpec{Schema: cols("a", i32, "b", str, "c", i64), Targets: []Target{{Field: 2, Col: 0}}, Options: mustOptions(t, f)})
 	_, out := decoder(t, "json", cols("c", i64), nil)
 	if got := decode(d, out, `not an int,"x,y",5`); got != "+I(5)" {
 		t.Fatal(got)

@@ -65,7 +65,7 @@ func decoder(t testing.TB, name string, s *types.Schema, metas []string, kv ...s
 	spec := DecodeSpec{Schema: s, Options: v, Table: "t"}
 	out := &types.Schema{}
 	for i, c := range s.Columns {
-		spec.Targets = append(spec.Targets, Target{i, i})
+		spec.Targets = append(spec.Targets, Target{Field: i, Col: i})
 		out.Columns = append(out.Columns, c)
 	}
 	for _, k := range metas {

@@ -18,6 +18,7 @@ var jsonFormat = &Format{
 		{Key: "decode.json-parser.enabled", Type: connectors.BoolOption, Default: "true", Flink: true,
 			Doc: "Flink's choice between two parsers; both values read the same here"},
 	}, jsonShared...),
+	ReadsFields: true,
 	Check: func(s *types.Schema, v *connectors.Values, use connectors.Use) error {
 		if v.Bool("fail-on-missing-field") && v.Bool("ignore-parse-errors") {
 			return v.Errorf("ignore-parse-errors", "'fail-on-missing-field' and 'ignore-parse-errors' exclude each other").

@@ -168,7 +168,7 @@ func TestJSONCounts(t *testing.T) {
 // Only the asked columns are filled, in any builder order.
 func TestJSONProjection(t *testing.T) {
 	f := format(t, "json")
-	d, _ := f.NewDecoder(DecodeSpec{Schema: cols("a", i32, "b", str, "c", i64), Targets: []Target{{2, 0}}, Options: mustOptions(t, f)})
+	d, _ := f.NewDecoder(DecodeSpec{Schema: cols("a", i32, "b", str, "c", i64), Targets: []Target{{Field: 2, Col: 0}}, Options: mustOptions(t, f)})
 	_, out := decoder(t, "json", cols("c", i64), nil)
 	if got := decode(d, out, `{"a":"not read as INT","b":1,"c":5,"d":{}}`); got != "+I(5)" {
 		t.Fatal(got)

@@ -42,7 +42,8 @@ const (
 type field struct {
 	name string
 	c    *conv
-	col  *batch.ColBuilder // top level only, set per Decode
+	col  *batch.ColBuilder // of a rowPlan only, set per Decode
+	sub  *rowPlan          // instead of col: members of the member are wanted
 }
 
 // slot is a key seen or expected in an object. f indexes object.fields, -1 for members nobody needs.

@@ -14,17 +14,38 @@ type rowPlan struct {
 }
 
 func newRowPlan(r *reader, spec DecodeSpec) *rowPlan {
-	names := spec.Schema.Names()
-	wanted := make([]int, len(names))
-	for i := range wanted {
-		wanted[i] = -1
+	fields := make([]types.Field, spec.Schema.Len())
+	for i, c := range spec.Schema.Columns {
+		fields[i] = types.Field{Name: c.Name, Type: c.Type}
 	}
-	pl := &rowPlan{r: r, table: spec.Table}
+	return planFields(r, spec.Table, fields, spec.Targets)
+}
+
+// planFields makes the plan of an object with the given members.
+func planFields(r *reader, table string, members []types.Field, targets []Target) *rowPlan {
+	pl := &rowPlan{r: r, table: table}
+	names, wanted := make([]string, len(members)), make([]int, len(members))
+	inside := make([][]Target, len(members))
+	for i, m := range members {
+		names[i], wanted[i] = m.Name, -1
+	}
 	var fields []field
-	for _, t := range spec.Targets {
-		wanted[t.Field] = len(fields)
-		fields = append(fields, field{name: names[t.Field], c: newConv(spec.Schema.Columns[t.Field].Type)})
-		pl.cols = append(pl.cols, t.Col)
+	want := func(i int, f field, col int) {
+		wanted[i] = len(fields)
+		fields = append(fields, f)
+		pl.cols = append(pl.cols, col)
+	}
+	for _, t := range targets {
+		if len(t.Path) > 0 {
+			inside[t.Field] = append(inside[t.Field], Target{Field: t.Path[0], Path: t.Path[1:], Col: t.Col})
+			continue
+		}
+		want(t.Field, field{name: names[t.Field], c: newConv(members[t.Field].Type)}, t.Col)
+	}
+	for i, list := range inside {
+		if list != nil {
+			want(i, field{name: names[i], c: newConv(members[i].Type), sub: planFields(r, table, members[i].Type.Fields, list)}, -1)
+		}
 	}
 	pl.o = newObject(names, wanted, fields)
 	return pl
@@ -33,7 +54,12 @@ func newRowPlan(r *reader, spec DecodeSpec) *rowPlan {
 // bind points the fields at the columns of out.
 func (pl *rowPlan) bind(out *batch.Builder) {
 	for i, c := range pl.cols {
-		pl.o.fields[i].col = out.Cols[c]
+		f := &pl.o.fields[i]
+		if f.sub != nil {
+			f.sub.bind(out)
+			continue
+		}
+		f.col = out.Cols[c]
 	}
 }
 
@@ -108,7 +134,7 @@ func skipMember(b []byte, p int) int {
 // usual spelling. It reports whether it did; then p is behind the value.
 func (f *field) plain(b []byte, at *int, n int) bool {
 	p, col := *at, f.col
-	if p >= len(b) || col.Len() != n {
+	if p >= len(b) || col == nil || col.Len() != n {
 		return false
 	}
 	switch f.c.kind {
@@ -179,6 +205,9 @@ func parseMillis(s string) (int64, bool) {
 
 // member reads any value into f's column.
 func (pl *rowPlan) member(p, n int, f *field) (int, status) {
+	if f.sub != nil {
+		return pl.inner(p, n, f)
+	}
 	if f.col.Len() > n {
 		f.col.Pop() // a duplicate: the last wins
 	}
@@ -201,6 +230,64 @@ func (pl *rowPlan) member(p, n int, f *field) (int, status) {
 	}
 	r.appendTo(f.col, f.c)
 	return p, good
+}
+
+// inner reads a member of which members are wanted.
+func (pl *rowPlan) inner(p, n int, f *field) (int, status) {
+	r := pl.r
+	f.sub.drop(n) // a duplicate: the last wins
+	if p < len(r.b) && r.b[p] == '{' {
+		p, st := f.sub.read(p, n)
+		if st == bad {
+			r.field = joinPath(f.name, r.field)
+		}
+		return p, st
+	}
+	p, st := r.value(p, f.c, 1) // NULL, or what is wrong with it
+	if p < 0 {
+		return -1, bad
+	}
+	if st == bad {
+		if !r.ignoreErrors {
+			r.field = joinPath(f.name, r.field)
+			return p, bad
+		}
+		r.lenient++
+	}
+	f.sub.absent(n)
+	return p, good
+}
+
+// drop removes what the columns have beyond n values.
+func (pl *rowPlan) drop(n int) {
+	for i := range pl.o.fields {
+		f := &pl.o.fields[i]
+		if f.sub != nil {
+			f.sub.drop(n)
+		} else if f.col.Len() > n {
+			f.col.Pop()
+		}
+	}
+}
+
+// absent gives the columns the NULLs of an object that is not there.
+func (pl *rowPlan) absent(n int) {
+	for i := range pl.o.fields {
+		f := &pl.o.fields[i]
+		if f.sub != nil {
+			f.sub.absent(n)
+		} else if f.col.Len() == n {
+			f.col.AppendNull()
+		}
+	}
+}
+
+// missing reports that the object did not have the member.
+func (f *field) missing(n int) bool {
+	if f.sub == nil {
+		return f.col.Len() == n
+	}
+	return len(f.sub.o.fields) > 0 && f.sub.o.fields[0].missing(n)
 }
 
 // appendTo appends the last good value.
@@ -227,14 +314,18 @@ func (r *reader) appendTo(col *batch.ColBuilder, c *conv) {
 func (pl *rowPlan) finish(p, n int) status {
 	for i := range pl.o.fields {
 		f := &pl.o.fields[i]
-		if f.col.Len() > n {
+		if !f.missing(n) {
 			continue
 		}
 		if pl.r.failOnMissing {
 			pl.r.badFrom, pl.r.badTo, pl.r.field = p-1, p-1, f.name
 			return pl.r.fail("the field is missing")
 		}
-		f.col.AppendNull()
+		if f.sub != nil {
+			f.sub.absent(n)
+		} else {
+			f.col.AppendNull()
+		}
 	}
 	return good
 }

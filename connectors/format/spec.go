@@ -17,6 +17,8 @@ type Format struct {
 	// Source is the changelog mode of decoded rows, Sink what the encoder can express: AppendOnly for formats that
 	// hold plain rows.
 	Source, Sink types.ChangelogMode
+	// ReadsFields says that the decoder takes Targets with a Path.
+	ReadsFields bool
 	// Check refuses options and column types that cannot work, for one use, before anything runs. v is a Sub view with
 	// the format's prefix.
 	Check func(s *types.Schema, v *connectors.Values, use connectors.Use) error
@@ -28,7 +30,11 @@ type Format struct {
 // Target sends field Field of the message to column Col of the builder. The types must be equal.
 type Target struct {
 	Field int // index into DecodeSpec.Schema
-	Col   int // index into batch.Builder.Cols
+	// Path, for formats that read fields of ROWs, leads to the field inside Field that is wanted instead of it: positions,
+	// outermost first. A field of a ROW that is NULL or missing is NULL. Nobody else may want Field, or a ROW on the way,
+	// whole.
+	Path []int
+	Col  int // index into batch.Builder.Cols
 }
 
 // MetaTarget sends the format's metadata value Key to column Col of the builder. Type is the metadata type the format

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"slices"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
@@ -32,6 +33,10 @@ func connector(upsert bool) *connectors.Connector {
 			return types.Upsert, nil
 		}
 		return x.fm.Value.Source, nil
+	}
+	c.ReadsFields = func(t *catalog.Table, col int) bool {
+		x, err := parseTable(t, upsert)
+		return err == nil && x.fm.Value.ReadsFields && !slices.ContainsFunc(x.key, func(f field) bool { return f.col == col })
 	}
 	c.Bounded = func(t *catalog.Table) (bool, error) {
 		x, err := parseTable(t, upsert)

@@ -63,7 +63,7 @@ func newRowReader(s *source) (*rowReader, error) {
 		vi, inValue := valueAt[col]
 		ki, inKey := keyAt[col]
 		if inValue {
-			spec.Targets = append(spec.Targets, format.Target{Field: vi, Col: out})
+			spec.Targets = append(spec.Targets, format.Target{Field: vi, Path: s.spec.Path(out), Col: out})
 		}
 		if !inKey {
 			r.tombNull = append(r.tombNull, out)

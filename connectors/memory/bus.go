@@ -84,6 +84,7 @@ func (b *Bus) Connector() *connectors.Connector {
 			o, err := parse(t)
 			return o.bounded, err
 		},
+		ReadsFields: func(*catalog.Table, int) bool { return true },
 		Check: func(t *catalog.Table, use connectors.Use) error {
 			o, err := parse(t)
 			if err == nil && o.mode == types.Upsert && len(t.PrimaryKey) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // source reads a Feed.
@@ -31,6 +32,17 @@ func newSource(f *Feed, spec connectors.SourceSpec) *source {
 		s.cols = append(s.cols, physical[c])
 	}
 	return s
+}
+
+// part is the field of a ROW that path leads to.
+func part(d types.Datum, path []int) types.Datum {
+	for _, i := range path {
+		if d.IsNull {
+			return types.NullDatum
+		}
+		d = d.List[i]
+	}
+	return d
 }
 
 // Splits implements connectors.Source.
@@ -170,7 +182,7 @@ func (r *reader) step(out *batch.Builder) (p connectors.Progress, err error, cha
 		n := stop - rs.at
 		for _, row := range s.rows[rs.at-s.base : stop-s.base] {
 			for c, from := range r.s.cols {
-				out.Cols[c].AppendDatum(row.Values[from])
+				out.Cols[c].AppendDatum(part(row.Values[from], r.s.spec.Path(c)))
 			}
 			out.RowKindDone(row.Kind)
 		}

@@ -123,47 +123,46 @@ type generator struct {
 // of is the source of the random numbers of field f of event n.
 func (g *generator) of(f field, n int64) rng { return rng(mix(g.seed ^ mix(uint64(n)<<8|uint64(f)))) }
 
-// kind is the kind of event n.
-func (g *generator) kind(n int64) kind {
-	switch off := n % g.total; {
+// event is an event and what its fields are made from.
+type event struct {
+	n       int64 // its number
+	kind    kind
+	ms      int64 // its time, since 1970
+	person  int64 // the number of the newest person, from 0
+	auction int64 // and auction; -1 when there is none
+}
+
+// at is event n.
+func (g *generator) at(n int64) event { return g.in(n/g.total, n%g.total) }
+
+// in is the event at place off of a group.
+func (g *generator) in(group, off int64) event {
+	n := group*g.total + off
+	e := event{n: n, ms: g.millis(n), kind: aBid, person: group*g.person + min(off, g.person-1)}
+	switch {
 	case off < g.person:
-		return aPerson
+		e.kind, e.auction = aPerson, group*g.auction-1
 	case off < g.person+g.auction:
-		return anAuction
+		e.kind, e.auction = anAuction, group*g.auction+off-g.person
+	default:
+		e.auction = (group+1)*g.auction - 1
 	}
-	return aBid
+	return e
 }
 
 // millis is the time of event n in ms since 1970. The product is cut before it is divided, as in the specification.
 func (g *generator) millis(n int64) int64 { return g.baseMs + int64(float64(n)*g.usPer)/1000 }
 
-// lastPerson is the number of the newest person at event n, from 0.
-func (g *generator) lastPerson(n int64) int64 {
-	return n/g.total*g.person + min(n%g.total, g.person-1)
-}
-
-// lastAuction is the number of the newest auction at event n, from 0; -1 when there is none.
-func (g *generator) lastAuction(n int64) int64 {
-	group, off := n/g.total, n%g.total
-	switch {
-	case off < g.person:
-		return group*g.auction - 1
-	case off >= g.person+g.auction:
-		return group*g.auction + g.auction - 1
-	}
-	return group*g.auction + off - g.person
-}
-
-// someone is one of the active people at event n, or one who will register soon.
-func (g *generator) someone(r *rng, n int64) int64 {
-	people := g.lastPerson(n) + 1
+// someone is one of the active people at event e, or one who will register soon.
+func (g *generator) someone(r *rng, e *event) int64 {
+	people := e.person + 1
 	active := min(people, activePeople)
 	return people - active + int64(r.below(uint64(active+idLead)))
 }
 
-// someAuction is one of the auctions in flight at event n, or one that will be opened soon.
-func (g *generator) someAuction(r *rng, n int64) int64 {
-	last := g.lastAuction(n)
+// someAuction is one of the auctions in flight at event e, or one that will be opened soon.
+func (g *generator) someAuction(r *rng, e *event) int64 {
+	last := e.auction
 	low := max(last-inFlight, 0)
 	return low + int64(r.below(uint64(last-low+1+idLead)))
 }
@@ -177,50 +176,50 @@ func (g *generator) price(r *rng) int64 {
 	return int64(g.prices[i] + float64((g.prices[i+1]-g.prices[i])*part) + 0.5)
 }
 
-// number is a field of type BIGINT, INT or TIMESTAMP of event n.
-func (g *generator) number(f field, n int64) int64 {
-	r := g.of(f, n)
+// number is a field of type BIGINT, INT or TIMESTAMP of event e.
+func (g *generator) number(f field, e *event) int64 {
+	r := g.of(f, e.n)
 	switch f {
 	case eventType:
-		return int64(g.kind(n))
+		return int64(e.kind)
 	case eventTime:
-		return g.millis(n) * 1000
+		return e.ms * 1000
 	case personID:
-		return firstID + g.lastPerson(n)
+		return firstID + e.person
 	case auctionID:
-		return firstID + g.lastAuction(n)
+		return firstID + e.auction
 	case auctionInitial:
 		return g.price(&r)
 	case auctionReserve:
-		first := g.of(auctionInitial, n)
+		first := g.of(auctionInitial, e.n)
 		return g.price(&first) + g.price(&r)
 	case auctionExpires:
-		horizon := g.millis(n+inFlight*g.total/g.auction) - g.millis(n)
-		return (g.millis(n) + 1 + int64(r.below(uint64(max(2*horizon, 1))))) * 1000
+		horizon := g.millis(e.n+inFlight*g.total/g.auction) - e.ms
+		return (e.ms + 1 + int64(r.below(uint64(max(2*horizon, 1))))) * 1000
 	case auctionSeller:
 		if r.below(uint64(g.sellers)) > 0 {
-			return firstID + g.lastPerson(n)/hotBatch*hotBatch
+			return firstID + e.person/hotBatch*hotBatch
 		}
-		return firstID + g.someone(&r, n)
+		return firstID + g.someone(&r, e)
 	case auctionCategory:
 		return firstCategory + int64(r.below(categories))
 	case bidAuction:
 		if r.below(uint64(g.hotAuctions)) > 0 {
-			return firstID + g.lastAuction(n)/hotBatch*hotBatch
+			return firstID + e.auction/hotBatch*hotBatch
 		}
-		return firstID + g.someAuction(&r, n)
+		return firstID + g.someAuction(&r, e)
 	case bidBidder:
 		if r.below(uint64(g.hotBidders)) > 0 {
-			return firstID + g.lastPerson(n)/hotBatch*hotBatch + 1 // hot bidders are not hot sellers
+			return firstID + e.person/hotBatch*hotBatch + 1 // hot bidders are not hot sellers
 		}
-		return firstID + g.someone(&r, n)
+		return firstID + g.someone(&r, e)
 	}
 	return g.price(&r) // bidPrice
 }
 
-// text is a field of type STRING of event n.
-func (g *generator) text(f field, n int64) string {
-	r := g.of(f, n)
+// text is a field of type STRING of event e.
+func (g *generator) text(f field, e *event) string {
+	r := g.of(f, e.n)
 	switch f {
 	case personName:
 		return g.names[r.below(uint64(len(g.names)))]
@@ -241,24 +240,24 @@ func (g *generator) text(f field, n int64) string {
 	case personState:
 		return states[r.below(uint64(len(states)))]
 	case personExtra:
-		used := 8 + 19 + len(g.text(personName, n)) + len(g.text(personEmail, n)) + len(g.text(personCity, n)) + 2
+		used := 8 + 19 + len(g.text(personName, e)) + len(g.text(personEmail, e)) + len(g.text(personCity, e)) + 2
 		return g.fill(&r, int64(used), g.personSize)
 	case auctionName:
 		return g.phrase(&r, 20)
 	case auctionDescription:
 		return g.phrase(&r, 100)
 	case auctionExtra:
-		used := 6*8 + len(g.text(auctionName, n)) + len(g.text(auctionDescription, n))
+		used := 6*8 + len(g.text(auctionName, e)) + len(g.text(auctionDescription, e))
 		return g.fill(&r, int64(used), g.auctionSize)
 	case bidChannel, bidURL:
-		return g.channel(f, n)
+		return g.channel(f, e)
 	}
 	return g.fill(&r, 4*8, g.bidSize) // bidExtra
 }
 
-// channel is the channel of bid n, or its URL: both follow from one draw.
-func (g *generator) channel(f field, n int64) string {
-	r := g.of(bidChannel, n)
+// channel is the channel of bid e, or its URL: both follow from one draw.
+func (g *generator) channel(f field, e *event) string {
+	r := g.of(bidChannel, e.n)
 	names, urls := g.channels, g.urls
 	if r.below(hotChannels) > 0 {
 		names, urls = hotNames, g.hotURLs

@@ -227,11 +227,13 @@ func TestSpecification(t *testing.T) {
 	people, auctions, bids := int64(0), int64(0), int64(0)
 	hot, hotBidders, channels, sizes := 0, 0, 0, 0
 	const n = 100000
-	for e := range int64(n) {
-		if ms := g.number(eventTime, e) / 1000; ms != 1436918400000+e {
-			t.Fatalf("event %d at %d", e, ms)
+	for i := range int64(n) {
+		ev := g.at(i)
+		e := &ev
+		if ms := g.number(eventTime, e) / 1000; ms != 1436918400000+i {
+			t.Fatalf("event %d at %d", i, ms)
 		}
-		switch g.kind(e) {
+		switch e.kind {
 		case aPerson:
 			if g.number(personID, e) != firstID+people {
 				t.Fatalf("person %d has id %d", people, g.number(personID, e))
@@ -249,13 +251,13 @@ func TestSpecification(t *testing.T) {
 				t.Fatalf("category %d", c)
 			}
 			if g.number(auctionReserve, e) <= g.number(auctionInitial, e) || g.number(auctionExpires, e) <= g.number(eventTime, e) {
-				t.Fatalf("auction %d: reserve or expiry", e)
+				t.Fatalf("auction %d: reserve or expiry", i)
 			}
 		case aBid:
 			bids++
 			a, b := g.number(bidAuction, e), g.number(bidBidder, e)
 			if a < firstID || a > firstID+auctions+idLead || b < firstID || b > firstID+people+idLead {
-				t.Fatalf("bid %d: auction %d of %d, bidder %d of %d", e, a, auctions, b, people)
+				t.Fatalf("bid %d: auction %d of %d, bidder %d of %d", i, a, auctions, b, people)
 			}
 			if a%hotBatch == 0 {
 				hot++
@@ -290,8 +292,10 @@ func TestEventsAreFixed(t *testing.T) {
 	p, _ := parse(tableOf(whole))
 	g := &generator{config: p.config, tables: newTables(p.seed)}
 	var out []string
-	for _, e := range []int64{0, 1, 4, 99999, 5000000} {
-		for _, s := range specs[g.kind(e)] {
+	for _, n := range []int64{0, 1, 4, 99999, 5000000} {
+		ev := g.at(n)
+		e := &ev
+		for _, s := range specs[e.kind] {
 			if s.typ.Phys() == types.PhysStr {
 				v := g.text(s.field, e)
 				out = append(out, v[:min(len(v), 24)])

@@ -56,7 +56,8 @@ func Connector() connectors.Connector {
 			p, err := parse(t)
 			return err == nil && p.events > 0, err
 		},
-		NewSource: func(_ context.Context, spec connectors.SourceSpec) (connectors.Source, error) { return newSource(spec) },
+		ReadsFields: func(*catalog.Table, int) bool { return true },
+		NewSource:   func(_ context.Context, spec connectors.SourceSpec) (connectors.Source, error) { return newSource(spec) },
 	}
 }
 
@@ -144,8 +145,17 @@ func fixed(v *connectors.Values) error {
 type column struct {
 	field field
 	row   []field // of a ROW
-	kind  kind    // of a ROW
+	kind  kind    // of a ROW, or of a field of one: noKind for a field of all events
 	typ   types.Type
+}
+
+// part is the field of a ROW that path leads to.
+func (c column) part(path []int) column {
+	if path == nil {
+		return c
+	}
+	i := path[0]
+	return column{field: c.row[i], kind: c.kind, typ: c.typ.Fields[i].Type}
 }
 
 // resolve finds the field of every column by its name.
@@ -171,10 +181,10 @@ func (p *plan) column(t *catalog.Table, name string, typ types.Type) (column, er
 	if p.event != allEvents {
 		k := kindOf(p.event)
 		f, err := k.find(t, name, typ)
-		return column{field: f, typ: typ}, err
+		return column{field: f, kind: noKind, typ: typ}, err
 	}
 	if norm(name) == "eventtype" {
-		return column{field: eventType, typ: typ}, fits(t, name, typ, types.IntType)
+		return column{field: eventType, kind: noKind, typ: typ}, fits(t, name, typ, types.IntType)
 	}
 	k := kindOf(norm(name))
 	if k == noKind || typ.Kind != types.Row {

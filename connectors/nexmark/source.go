@@ -18,10 +18,11 @@ import (
 )
 
 type source struct {
-	spec   connectors.SourceSpec
-	plan   *plan
-	gen    *generator
-	splits int64
+	spec    connectors.SourceSpec
+	plan    *plan
+	gen     *generator
+	splits  int64
+	columns []column // to produce
 }
 
 func newSource(spec connectors.SourceSpec) (*source, error) {
@@ -32,6 +33,9 @@ func newSource(spec connectors.SourceSpec) (*source, error) {
 	s := &source{spec: spec, plan: p, gen: &generator{config: p.config, tables: newTables(p.seed)}, splits: max(1, int64(spec.Parallel))}
 	if p.splits > 0 {
 		s.splits = p.splits
+	}
+	for i, c := range spec.Columns {
+		s.columns = append(s.columns, p.columns[c].part(spec.Path(i)))
 	}
 	return s, nil
 }
@@ -109,11 +113,6 @@ func DescribePosition(next []byte) (string, error) {
 	return fmt.Sprintf("event %d of the split", at), nil
 }
 
-// event is the number of the split's event j: whole groups go around the splits.
-func (st *splitState) event(j, total int64) int64 {
-	return (j/total*st.splits+st.index)*total + j%total
-}
-
 // share is how many of n events are in the split.
 func (st *splitState) share(n, total int64) int64 {
 	groups := n / total
@@ -131,7 +130,7 @@ type reader struct {
 	s      *source
 	splits []*splitState
 	turn   int
-	events []int64 // numbers of the events of the batch being made
+	events []event // of the batch being made
 	buf    []byte
 	ends   []int
 }
@@ -230,19 +229,19 @@ func (r *reader) emit(st *splitState, to int64, out *batch.Builder) connectors.P
 	from := st.next
 	for st.next < to && len(r.events) < batch.Size {
 		off := st.next % g.total
-		first := st.event(st.next, g.total)
+		group := st.next/g.total*st.splits + st.index
 		// One group at a time: its events that are rows are neighbours.
 		n := min(g.total-off, to-st.next)
 		for i := max(off, low); i < min(off+n, high) && len(r.events) < batch.Size; i++ {
-			r.events = append(r.events, first+i-off)
+			r.events = append(r.events, g.in(group, i))
 		}
 		if len(r.events) == batch.Size {
-			n = r.events[batch.Size-1] - first + 1
+			n = r.events[batch.Size-1].n - group*g.total - off + 1
 		}
 		st.next += n
 	}
-	for i, c := range r.s.spec.Columns {
-		r.fill(r.s.plan.columns[c], out.Cols[i])
+	for i, c := range r.s.columns {
+		r.fill(c, out.Cols[i])
 	}
 	for range r.events {
 		out.RowDone()
@@ -254,22 +253,21 @@ func (r *reader) emit(st *splitState, to int64, out *batch.Builder) connectors.P
 	return p
 }
 
-// fill appends a column's values of the batch's events.
+// fill appends a column's values of the batch's events. A field of a ROW is NULL for events of another kind.
 func (r *reader) fill(c column, col *batch.ColBuilder) {
-	switch g := r.s.gen; {
-	case c.typ.Kind == types.Row:
+	if c.typ.Kind == types.Row {
 		r.fillRows(c, col)
-	case c.field == eventTime:
-		for _, n := range r.events {
-			col.AppendI64(g.millis(n) * 1000)
-		}
-	case c.typ.Phys() == types.PhysStr:
-		for _, n := range r.events {
-			col.AppendStr(g.text(c.field, n))
-		}
-	default:
-		for _, n := range r.events {
-			col.AppendI64(g.number(c.field, n))
+		return
+	}
+	g, str := r.s.gen, c.typ.Phys() == types.PhysStr
+	for i := range r.events {
+		switch e := &r.events[i]; {
+		case c.kind != noKind && e.kind != c.kind:
+			col.AppendNull()
+		case str:
+			col.AppendStr(g.text(c.field, e))
+		default:
+			col.AppendI64(g.number(c.field, e))
 		}
 	}
 }
@@ -277,15 +275,16 @@ func (r *reader) fill(c column, col *batch.ColBuilder) {
 // fillRows appends a column of ROWs: NULL for events of another kind. The batch's values are parts of one string.
 func (r *reader) fillRows(c column, col *batch.ColBuilder) {
 	r.buf, r.ends = r.buf[:0], r.ends[:0]
-	for _, n := range r.events {
-		if r.s.gen.kind(n) == c.kind {
+	for j := range r.events {
+		e := &r.events[j]
+		if e.kind == c.kind {
 			r.buf = types.AppendListLen(r.buf, len(c.row))
 			for i, f := range c.row {
 				t := c.typ.Fields[i].Type
 				if t.Phys() == types.PhysStr {
-					r.buf = types.AppendValue(r.buf, types.StrDatum(r.s.gen.text(f, n)), t)
+					r.buf = types.AppendValue(r.buf, types.StrDatum(r.s.gen.text(f, e)), t)
 				} else {
-					r.buf = types.AppendValue(r.buf, types.IntDatum(r.s.gen.number(f, n)), t)
+					r.buf = types.AppendValue(r.buf, types.IntDatum(r.s.gen.number(f, e)), t)
 				}
 			}
 		}

@@ -113,3 +113,42 @@ func And(es ...Expr) Expr {
 	}
 	return out
 }
+
+// Replace replaces parts of e top-down: f gets a node before its children and says whether it has a replacement, which is
+// taken as it is. Unchanged subtrees are shared.
+func Replace(e Expr, f func(Expr) (Expr, bool)) Expr {
+	if x, ok := f(e); ok {
+		return x
+	}
+	kids := e.Children()
+	var out []Expr
+	for i, c := range kids {
+		n := Replace(c, f)
+		if n != c && out == nil {
+			out = slices.Clone(kids)
+		}
+		if out != nil {
+			out[i] = n
+		}
+	}
+	if out != nil {
+		e = e.With(out)
+	}
+	return e
+}
+
+// FieldPath is the way to e when e is a field of a ROW column, or a field of a field: the column and the positions of the
+// fields, outermost first. The path is nil for anything else.
+func FieldPath(e Expr) (c *Column, path []int) {
+	f, ok := e.(*FieldRef)
+	if !ok {
+		return nil, nil
+	}
+	if c, ok := f.X.(*Column); ok {
+		return c, []int{f.Field}
+	}
+	if c, path = FieldPath(f.X); c != nil {
+		path = append(path, f.Field)
+	}
+	return c, path
+}
