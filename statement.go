@@ -49,7 +49,7 @@ func (e *Engine) Script(text string) *Script { return &Script{e: e, script: sql.
 func (s *Script) Next(ctx context.Context) (*Result, error) {
 	st, err := s.take()
 	if err != nil {
-		return nil, err
+		return nil, suggestTable(err)
 	}
 	if st == nil {
 		return nil, io.EOF
@@ -59,7 +59,7 @@ func (s *Script) Next(ctx context.Context) (*Result, error) {
 	}
 	res, err := s.e.execute(st)
 	if err != nil {
-		return nil, diag.At(err, st.Pos)
+		return nil, suggestTable(diag.At(err, st.Pos))
 	}
 	res.Statement = st.Text
 	return res, nil
@@ -282,12 +282,12 @@ func (e *Engine) Check(text string) (notices []string, err error) {
 	for {
 		st, err := s.Next()
 		if st == nil || err != nil {
-			return notices, err
+			return notices, suggestTable(err)
 		}
 		n, err := e.check(st)
 		notices = append(notices, n...)
 		if err != nil {
-			return notices, diag.At(err, st.Pos)
+			return notices, suggestTable(diag.At(err, st.Pos))
 		}
 	}
 }
@@ -359,12 +359,12 @@ func (e *Engine) Explain(text string) (plans []string, err error) {
 	for {
 		st, err := s.Next()
 		if st == nil || err != nil {
-			return plans, err
+			return plans, suggestTable(err)
 		}
 		inner := st.Stmt
 		if x, ok := inner.(*sql.Explain); ok {
 			if err := planner.CheckExplain(x); err != nil {
-				return plans, err
+				return plans, suggestTable(err)
 			}
 			inner = x.Stmt
 		}
@@ -372,12 +372,12 @@ func (e *Engine) Explain(text string) (plans []string, err error) {
 		case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
 			plan, err := e.planner.Plan(inner, e.conf, planner.Options{Embedded: e.embedded})
 			if err != nil {
-				return plans, diag.At(err, st.Pos)
+				return plans, suggestTable(diag.At(err, st.Pos))
 			}
 			plans = append(plans, plan.Explain())
 		default:
 			if _, err := e.check(st); err != nil {
-				return plans, diag.At(err, st.Pos)
+				return plans, suggestTable(diag.At(err, st.Pos))
 			}
 		}
 	}

@@ -20,6 +20,7 @@ var options = []connectors.Option{
 	{Key: "source.path.regex-pattern", Flink: true, Doc: "read only files whose absolute path matches as a whole"},
 	{Key: "source.report-statistics", Type: connectors.EnumOption, Default: "NONE", Values: []string{"ALL", "NONE"}, Flink: true, Doc: "accepted for compatibility; the planner uses no statistics"},
 	{Key: "scan.on-error", Type: connectors.EnumOption, Default: "fail", Values: []string{"fail", "skip"}, Doc: "what to do with a line that cannot be decoded; skipped lines are counted and logged"},
+	{Key: headerKey, Type: connectors.BoolOption, Default: "false", Doc: "with format 'csv': the first line of each file holds the names of the columns; it is skipped when reading and written first into each new file. Fields are still read by position, and a line with the table's names in another order is refused"},
 	{Key: "sink.parallelism", Type: connectors.IntOption, Flink: true, Doc: "number of subtasks that write"},
 	{Key: "sink.rolling-policy.file-size", Type: connectors.MemoryOption, Default: "128mb", Flink: true, Doc: "start a new file beyond this size"},
 	{Key: "sink.rolling-policy.rollover-interval", Type: connectors.DurationOption, Default: "30 min", Flink: true,
@@ -108,6 +109,7 @@ type config struct {
 	keys    []catalog.Column // partition columns in PARTITIONED BY order
 	body    *types.Schema    // the columns inside of files
 	success string           // name of the marker file, "" = none
+	header  bool             // the first line of a file holds names
 }
 
 func parse(t *catalog.Table) (*config, error) {
@@ -126,6 +128,9 @@ func parse(t *catalog.Table) (*config, error) {
 	}
 	c := &config{t: t, v: v, fm: fm, monitor: v.Duration("source.monitor-interval").Milliseconds(), body: &types.Schema{}}
 	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	if err := c.resolveHeader(); err != nil {
 		return nil, err
 	}
 	return c, c.columns()

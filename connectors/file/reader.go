@@ -198,6 +198,14 @@ func (r *reader) read(f *file, out *batch.Builder) (p connectors.Progress, err e
 		p.Done, p.Position = true, f.pos.encode()
 		return p, nil
 	}
+	if r.s.header && f.pos.offset == 0 {
+		n, err := r.skipHeader(f)
+		if err != nil {
+			return p, err
+		}
+		ends -= n
+		p.Bytes = int64(n)
+	}
 	skipped := int64(0)
 	if r.stats != nil {
 		skipped = r.stats.Skipped()
@@ -210,7 +218,7 @@ func (r *reader) read(f *file, out *batch.Builder) (p connectors.Progress, err e
 		p.Skipped += int(r.stats.Skipped() - skipped)
 	}
 	f.consume(ends, len(r.msgs))
-	p.Bytes = int64(ends)
+	p.Bytes += int64(ends)
 	p.Position = f.pos.encode()
 	p.Lag = -1
 	return p, nil
@@ -373,8 +381,16 @@ func (f *file) lineStart(n int) int64 {
 	return int64(at)
 }
 
+// fix is the advice for a line that cannot be read.
+func (r *reader) fix(record int64) string {
+	if record == 0 && r.s.fm.Value.Name == "csv" && !r.s.header {
+		return "if the line holds the names of the columns, set '" + headerKey + "' = 'true'; else correct the file, or set 'scan.on-error' = 'skip'"
+	}
+	return "correct the file, or set 'scan.on-error' = 'skip'"
+}
+
 func (r *reader) dataError(f *file, record, offset int64, why string) error {
 	return diag.New(diag.Data, diag.Pos{}, "table %s: file %s, line %d: %s", r.s.t.Name, f.name, record+1, why).
 		WithDetail("the line starts at byte %d", offset).
-		WithHint("correct the file, or set 'scan.on-error' = 'skip'")
+		WithHint("%s", r.fix(record))
 }

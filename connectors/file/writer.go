@@ -142,6 +142,9 @@ func (w *writer) partFor(dir string) (*openPart, error) {
 	}
 	job := w.s.spec.Job
 	p := &openPart{part: part{dir: dir, lineage: job.Lineage}, born: time.Now(), lastID: w.seq}
+	if w.s.header {
+		p.buf = w.s.headerLine()
+	}
 	name := fmt.Sprintf(".%s%d-%d-%d%s%s", prefix(job.Lineage, w.s.spec.ID), job.Fence, w.subtask, w.seq, progressMark, job.Lineage)
 	p.path = filepath.Join(w.s.path, dir, name)
 	var err error

@@ -12,7 +12,7 @@ import (
 
 var csvFormat = &Format{
 	Name: "csv",
-	Doc:  "one line per message, fields by position; no header",
+	Doc:  "one line per message, fields by position; a header only with connector 'filesystem', see 'csv.header' there",
 	Options: []connectors.Option{
 		{Key: "field-delimiter", Default: ",", Flink: true, Doc: `one character between fields; escapes such as \t work`},
 		{Key: "disable-quote-character", Type: connectors.BoolOption, Default: "false", Flink: true, Doc: "neither read nor write quotes"},
@@ -103,6 +103,12 @@ func readCSVOptions(v *connectors.Values) (csvOptions, error) {
 		}
 	}
 	return o, nil
+}
+
+// CSVDelimiter is the character between the fields, by the options of format 'csv' without their prefix.
+func CSVDelimiter(v *connectors.Values) (rune, error) {
+	o, err := readCSVOptions(v)
+	return o.delim, err
 }
 
 // unescapeJava resolves the escapes of a Java literal: \t \n \r \b \f \\ \" \' and \uXXXX.

@@ -29,7 +29,7 @@ func TestCSVDecode(t *testing.T) {
 		want string
 	}{
 		{"doc 1", abc, "", `"x, ""y""", 12 ,1;2`, `+I(x, "y", 12, [1 2])`},
-		{"doc 2", abc, "", `,,`, `error at 0: column b: not an integer in the range of INT`},
+		{"doc 2", abc, "", `,,`, `error at 0: column b: the field is empty, and not NULL: 'csv.null-literal' = '' makes it so`},
 		{"doc 2 ignore", abc, "ignore-parse-errors=true", `,,`, `+I(, NULL, [])`},
 		{"doc 3", abc, "", `a`, `error at 0: column b: 1 fields, expected 3: a`},
 		{"doc 3 ignore", abc, "ignore-parse-errors=true", `a`, `+I(a, NULL, NULL)`},

@@ -215,7 +215,11 @@ func (d *csvDecoder) store(s string, c *conv, n, from, to int, out *batch.Builde
 	st := d.convert(s, c)
 	if st == bad {
 		if !d.o.ignoreErrors {
-			return &BadRecord{Column: d.names[n], Offset: from, Reason: d.why, Value: shorten(bytesOf(s))}
+			why := d.why
+			if s == "" {
+				why = "the field is empty, and not NULL: 'csv.null-literal' = '' makes it so"
+			}
+			return &BadRecord{Column: d.names[n], Offset: from, Reason: why, Value: shorten(bytesOf(s))}
 		}
 		d.lenient++
 		st = null
