@@ -159,6 +159,8 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		return b.scalar(s, e)
 	case *sql.Exists:
 		return b.exists(s, e)
+	case *sql.Quantified:
+		return b.quantified(s, e)
 	case *sql.Like:
 		return b.like(s, e)
 	case *sql.Case:
@@ -222,8 +224,6 @@ func refuseExpr(e sql.Expr) error {
 		return diag.New(diag.Unsupported, e.Position(), "%s is not supported", what).WithHint("%s", hint)
 	}
 	switch e := e.(type) {
-	case *sql.Quantified:
-		return refuse(e.Op+" ANY|ALL (query) here", "as a condition of WHERE x = ANY (query) and x <> ALL (query) are; else compare with (SELECT MIN(..) ..) or (SELECT MAX(..) ..)")
 	case *sql.NamedArg:
 		return refuse("a named argument", "pass the arguments by position")
 	case *sql.Star:

@@ -43,6 +43,9 @@ func (b *binder) join(r *sql.Join) (Node, *scope, error) {
 		for i, f := range j.sideFields() {
 			both.cols[i].field.Type = f.Type // no side has NULLs for a missing row yet
 		}
+		if hasQuery(r.On) {
+			return b.onQuery(j, both, r.On, len(ls.cols))
+		}
 		if j.Cond, err = b.condition(both, r.On, "ON"); err != nil {
 			return nil, nil, err
 		}

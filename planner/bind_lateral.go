@@ -156,9 +156,20 @@ func (b *binder) lateralQuery(l Node, ls *scope, r *sql.Derived, left bool) (Nod
 		return nil, nil, err
 	}
 	width := len(l.Fields())
-	j := &Join{L: l, R: q.n, Kind: InnerJoin, Cond: q.o.join(q.on, width)}
+	mark := -1
+	if left && q.empty != nil {
+		mark = width + q.mark()
+	}
+	right, on, err := q.over(l, l, func(e expr.Expr) expr.Expr { return e })
+	if err != nil {
+		return nil, nil, err
+	}
+	var j Node = &Join{L: l, R: right, Kind: InnerJoin, Cond: on}
 	if left {
-		j.Kind = LeftJoin
+		j.(*Join).Kind = LeftJoin
+		if j, err = q.filled(j, width, mark); err != nil {
+			return nil, nil, err
+		}
 	}
 	// The conditions' own columns stay behind the query's, without a name.
 	f := j.Fields()
@@ -176,4 +187,25 @@ func (b *binder) lateralQuery(l Node, ls *scope, r *sql.Derived, left bool) (Nod
 		return nil, nil, diag.New(diag.Semantic, r.Alias.Columns[0].Pos, "the alias names %d columns, the query has %d", n, q.o.width)
 	}
 	return firstColumns(j, width+q.o.width), &scope{cols: append(ls.cols[:len(ls.cols):len(ls.cols)], rs.cols...)}, nil
+}
+
+// filled puts the values over no rows where the join n pads the rows of an aggregation, which has one for every row of
+// the left side; mark is the column that is NULL there.
+func (r subquery) filled(n Node, width, mark int) (Node, error) {
+	if r.empty == nil {
+		return n, nil
+	}
+	f := n.Fields()
+	p := take(n, upTo(0, len(f))).(*Project)
+	for i := range r.empty {
+		if !r.fills(i) {
+			continue
+		}
+		x, err := orEmpty(col(f, mark), r.fill(i), p.Exprs[width+i])
+		if err != nil {
+			return nil, err
+		}
+		p.Exprs[width+i] = x
+	}
+	return p, nil
 }

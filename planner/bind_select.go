@@ -75,7 +75,11 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, values := b.subs.attach(in), b.subs
+	n, err := b.subs.attach(in)
+	if err != nil {
+		return nil, err
+	}
+	values := b.subs
 	if b.group != nil {
 		values.resolveAll(b.group.pre)
 		n = b.group.node(n)
@@ -84,7 +88,9 @@ func (b *binder) selectQuery(q *sql.Select) (Node, error) {
 			a.Always = len(a.Keys) == 0
 		}
 		values = b.group.subs
-		n = values.attach(n)
+		if n, err = values.attach(n); err != nil {
+			return nil, err
+		}
 		if having != nil {
 			n = &Filter{In: n, Cond: values.resolve(having)}
 		}

@@ -23,9 +23,38 @@ type subqueries struct {
 
 // subquery is a left join that gives values: the columns of n where a row matches, else NULL.
 type subquery struct {
-	n  Node
-	o  *outerQuery
-	on []expr.Expr // over n's columns and outer columns
+	n   Node
+	o   *outerQuery
+	on  []expr.Expr // over n's columns and outer columns
+	pos diag.Pos
+	// spread: n has outer columns still, and is computed over a domain of their values.
+	spread bool
+	raw    Node // n as bound, with its outer columns
+	// empty are the values of an aggregation without GROUP BY over no rows; nil for other queries.
+	empty []expr.Expr
+}
+
+// over is the right side and the condition of the join that brings s to n, whose refs resolve completes. The domain is
+// that of base, whose columns are n's first, when it has all that s needs.
+func (s subquery) over(n, base Node, resolve func(expr.Expr) expr.Expr) (Node, expr.Expr, error) {
+	on := resolve(s.o.join(s.on, len(n.Fields())))
+	if !s.spread {
+		return s.n, on, nil
+	}
+	for _, x := range s.o.refs {
+		if slices.ContainsFunc(expr.ColumnsOf(resolve(x)), func(c int) bool { return c >= len(base.Fields()) && c < outerBase }) {
+			base = n
+		}
+	}
+	out, conds, err := s.o.overDomain(base, s.n, resolve, s.pos)
+	if err != nil {
+		return nil, nil, err
+	}
+	same := shiftColumns(expr.And(conds...), len(base.Fields()), len(n.Fields())-len(base.Fields()))
+	if on == nil {
+		return out, same, nil
+	}
+	return out, expr.And(same, on), nil
 }
 
 type subqueryValue struct{ join, column int }
@@ -43,16 +72,20 @@ func (q *subqueries) add(s subquery, columns ...int) []expr.Expr {
 }
 
 // attach joins the subqueries to n, behind its columns.
-func (q *subqueries) attach(n Node) Node {
+func (q *subqueries) attach(n Node) (Node, error) {
 	if q == nil {
-		return n
+		return n, nil
 	}
+	base := n
 	for _, s := range q.joins[len(q.at):] {
-		width := len(n.Fields())
-		n = &Join{L: n, R: s.n, Kind: LeftJoin, Cond: q.resolve(s.o.join(s.on, width))}
-		q.at = append(q.at, width)
+		r, on, err := s.over(n, base, q.resolve)
+		if err != nil {
+			return nil, err
+		}
+		q.at = append(q.at, len(n.Fields()))
+		n = &Join{L: n, R: r, Kind: LeftJoin, Cond: on}
 	}
-	return n
+	return n, nil
 }
 
 // resolve replaces the values of subqueries by their columns after attach.
@@ -83,7 +116,7 @@ func (b *binder) collector(pos diag.Pos) (*subqueries, error) {
 	}
 	if q == nil {
 		return nil, diag.New(diag.Unsupported, pos, "a subquery is not supported here").
-			WithDetail("subqueries can be values in SELECT, WHERE, GROUP BY and HAVING, not in ON, VALUES, or arguments of table functions").
+			WithDetail("subqueries can be values in SELECT, WHERE, ON, GROUP BY and HAVING, not in VALUES or arguments of table functions").
 			WithHint("put the query into FROM: SELECT ... FROM t, (SELECT ...) AS q")
 	}
 	return q, nil
@@ -109,41 +142,47 @@ func (b *binder) scalar(s *scope, e *sql.Subquery) (expr.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty, err := emptyValue(r.n)
-	if err != nil {
-		return nil, err
-	}
 	if !r.singleRow() {
 		if r, err = r.perKey(e.Pos, singleValue(r.n.Fields()[0])); err != nil {
 			return nil, err
 		}
 	}
-	if empty == nil || len(r.on) == 0 {
+	if !r.fills(0) {
 		return list.add(r, 0)[0], nil
 	}
 	// COUNT over no rows is 0, but the group of a missing key has no row at all.
 	if !r.n.Fields()[0].Type.Nullable {
-		return expr.NewCoalesce([]expr.Expr{list.add(r, 0)[0], empty})
+		return expr.NewCoalesce([]expr.Expr{list.add(r, 0)[0], r.fill(0)})
 	}
-	marked := r.marked()
-	x := list.add(marked, 0, len(r.n.Fields()))
-	missing, err := expr.NewIs(x[1], "NULL", false)
+	mark := r.mark()
+	x := list.add(r, 0, mark)
+	return orEmpty(x[1], r.fill(0), x[0])
+}
+
+// fills reports that column c has a value where there is no row for the outer columns' values.
+func (r subquery) fills(c int) bool {
+	return r.empty != nil && r.empty[c] != nil && (r.spread || len(r.on) > 0)
+}
+
+// fill is the value of column c over no rows, over the columns of the query around.
+func (r subquery) fill(c int) expr.Expr { return r.o.join(r.empty[c:c+1], 0) }
+
+// mark adds a column that is never NULL, to tell the subquery's rows from missing ones.
+func (r *subquery) mark() int {
+	f := r.n.Fields()
+	p := take(r.n, upTo(0, len(f))).(*Project)
+	p.Exprs, p.Names = append(p.Exprs, expr.NewBoolLiteral(true)), append(p.Names, "$row")
+	r.n = p
+	return len(f)
+}
+
+// orEmpty is x, or empty where the column mark is NULL.
+func orEmpty(mark, empty, x expr.Expr) (expr.Expr, error) {
+	missing, err := expr.NewIs(mark, "NULL", false)
 	if err != nil {
 		return nil, err
 	}
-	return expr.NewCase(nil, []expr.Expr{missing}, []expr.Expr{empty}, x[0])
-}
-
-// marked is r with a last column that is TRUE, and NULL where a join found no row.
-func (r subquery) marked() subquery {
-	f := r.n.Fields()
-	p := &Project{In: r.n, Names: append(fieldNames(f), "$found")}
-	for i := range f {
-		p.Exprs = append(p.Exprs, col(f, i))
-	}
-	p.Exprs = append(p.Exprs, expr.NewBoolLiteral(true))
-	r.n = p
-	return r
+	return expr.NewCase(nil, []expr.Expr{missing}, []expr.Expr{empty}, x)
 }
 
 func singleValue(f Field) expr.Agg {
@@ -201,27 +240,44 @@ func (r subquery) singleRow() bool {
 	}
 }
 
-// emptyValue is the value of column 0 of an aggregation over no rows, as COALESCE(SUM(x), 0) has one, nil when it is NULL.
-func emptyValue(n Node) (expr.Expr, error) {
-	x := col(n.Fields(), 0)
+// overNothing are the columns of an aggregation without GROUP BY over no rows, nil where they are NULL; nil for other
+// queries.
+func overNothing(n Node) ([]expr.Expr, error) {
+	f := n.Fields()
+	out := make([]expr.Expr, len(f))
+	for i := range f {
+		out[i] = col(f, i)
+	}
 	for {
 		switch p := n.(type) {
 		case *Project:
-			x, n = substitute(x, p.Exprs), p.In
+			for i := range out {
+				out[i] = substitute(out[i], p.Exprs)
+			}
+			n = p.In
 			continue
 		case *Aggregate:
-			by := make([]expr.Expr, len(p.Keys)+len(p.Aggs))
+			if !p.Always {
+				return nil, nil
+			}
+			by := make([]expr.Expr, len(p.Aggs))
 			for i, f := range p.Fields() {
 				by[i] = &expr.Literal{Value: types.NullDatum, T: f.Type.WithNull(true)}
-				if i >= len(p.Keys) && !f.Type.Nullable && f.Type.Kind == types.BigInt {
+				if !f.Type.Nullable && f.Type.Kind == types.BigInt {
 					by[i] = &expr.Literal{Value: types.IntDatum(0), T: f.Type}
 				}
 			}
-			e, err := expr.Fold(substitute(x, by), expr.Session{})
-			if l, ok := e.(*expr.Literal); err != nil || !ok || l.Value.IsNull {
-				return nil, err
+			for i := range out {
+				x, err := expr.Fold(substitute(out[i], by), expr.Session{})
+				if err != nil {
+					return nil, err
+				}
+				out[i] = nil
+				if l, ok := x.(*expr.Literal); !ok || !l.Value.IsNull {
+					out[i] = x
+				}
 			}
-			return e, nil
+			return out, nil
 		}
 		return nil, nil
 	}
@@ -229,6 +285,15 @@ func emptyValue(n Node) (expr.Expr, error) {
 
 // perKey aggregates to one row for each value of the columns compared with outer ones: the results of aggs first.
 func (r subquery) perKey(pos diag.Pos, aggs ...expr.Agg) (subquery, error) {
+	for _, c := range r.on {
+		if inner, _, _ := r.o.sides(c); inner == nil && !r.spread {
+			r.n, r.on, r.spread = r.raw, nil, true
+			if err := r.o.spreadable(r.n, pos); err != nil {
+				return r, err
+			}
+			break
+		}
+	}
 	f := r.n.Fields()
 	p := &Project{In: r.n, Names: fieldNames(f)}
 	for i := range f {
@@ -238,7 +303,7 @@ func (r subquery) perKey(pos diag.Pos, aggs ...expr.Agg) (subquery, error) {
 	for i := range aggs {
 		a.Names = append(a.Names, fmt.Sprintf("$v%d", i))
 	}
-	out := subquery{o: r.o}
+	out := subquery{o: r.o, pos: r.pos, spread: r.spread, raw: r.raw, empty: r.empty}
 	for i, c := range r.on {
 		inner, outer, op := r.o.sides(c)
 		if inner == nil {
@@ -308,7 +373,8 @@ func (b *binder) inQuery(s *scope, e *sql.In) (expr.Expr, error) {
 		return nil, err
 	}
 	f := r.n.Fields()
-	matched := subquery{n: distinct(r.n), o: r.o, on: slices.Clone(r.on)}
+	matched := r
+	matched.n, matched.on = distinct(r.n), slices.Clone(r.on)
 	eq, err := expr.NewBinary("=", col(f, 0), r.o.column(x))
 	if err != nil {
 		return nil, diag.At(err, e.Pos)

@@ -32,7 +32,10 @@ func (b *binder) where(in Node, s *scope, cond sql.Expr) (Node, error) {
 		conds = append(conds, x)
 	}
 	if conds != nil {
-		in = b.subs.attach(in)
+		var err error
+		if in, err = b.subs.attach(in); err != nil {
+			return nil, err
+		}
 		in = where(in, b.subs.resolve(expr.And(conds...)))
 	}
 	for _, c := range half {
@@ -124,8 +127,14 @@ func (b *binder) existsJoin(in Node, s *scope, e *sql.Exists, not bool) (Node, e
 			return nil, err
 		}
 	}
-	in = b.subs.attach(in)
-	return &Join{L: in, R: r.n, Kind: halfKind(not), Cond: b.subs.resolve(r.o.join(r.on, len(in.Fields())))}, nil
+	if in, err = b.subs.attach(in); err != nil {
+		return nil, err
+	}
+	right, on, err := r.over(in, in, b.subs.resolve)
+	if err != nil {
+		return nil, err
+	}
+	return &Join{L: in, R: right, Kind: halfKind(not), Cond: on}, nil
 }
 
 // comparison is x op ANY (query), or ALL. IN is = ANY.
@@ -160,7 +169,9 @@ func (b *binder) compareJoin(in Node, s *scope, c comparison, not bool) (Node, e
 		return nil, diag.New(diag.Semantic, c.query.Position(), "cannot compare %s with the %s of the query", plural(len(xs), "value"), plural(r.o.width, "column")).
 			WithHint("select as many columns as there are values")
 	}
-	in = b.subs.attach(in)
+	if in, err = b.subs.attach(in); err != nil {
+		return nil, err
+	}
 	width, f := len(in.Fields()), r.n.Fields()
 	var each []expr.Expr
 	for i, x := range xs {
@@ -183,8 +194,12 @@ func (b *binder) compareJoin(in Node, s *scope, c comparison, not bool) (Node, e
 	if err != nil {
 		return nil, err
 	}
-	if on := r.o.join(r.on, width); on != nil {
+	right, on, err := r.over(in, in, b.subs.resolve)
+	if err != nil {
+		return nil, err
+	}
+	if cond = b.subs.resolve(cond); on != nil {
 		cond = expr.And(cond, on)
 	}
-	return &Join{L: in, R: r.n, Kind: halfKind(anti), Cond: b.subs.resolve(cond)}, nil
+	return &Join{L: in, R: right, Kind: halfKind(anti), Cond: cond}, nil
 }

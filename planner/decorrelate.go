@@ -85,10 +85,22 @@ func (b *binder) correlated(q sql.Query, s *scope) (subquery, error) {
 	if err != nil {
 		return subquery{}, err
 	}
-	r := subquery{o: o}
+	r := subquery{o: o, pos: q.Position(), raw: n}
 	o.width = len(n.Fields())
-	r.n, r.on, err = o.pull(n, q.Position())
+	if r.empty, err = overNothing(n); err != nil {
+		return r, err
+	}
+	if r.n, r.on, err = o.pull(n, r.pos); err != nil {
+		r.n, r.on, r.spread, err = n, nil, true, o.spreadable(n, r.pos)
+	}
 	return r, err
+}
+
+// spreadable says why a subquery with outer columns cannot be computed over a domain, before there is one.
+func (o *outerQuery) spreadable(n Node, pos diag.Pos) error {
+	outer := &Values{}
+	_, _, err := o.overDomain(outer, n, func(e expr.Expr) expr.Expr { return e }, pos)
+	return err
 }
 
 // join moves conditions over a subquery's columns and outer columns to the columns of a join: those of the outer query
@@ -185,8 +197,8 @@ func (o *outerQuery) pull(n Node, pos diag.Pos) (Node, []expr.Expr, error) {
 }
 
 func tooCorrelated(pos diag.Pos, why string) error {
-	return diag.New(diag.Unsupported, pos, "this correlated subquery is not supported").WithDetail("columns of the query around it can be used in "+
-		"the conditions of WHERE and of inner joins, under aggregates only compared by =; here %s", why).
+	return diag.New(diag.Unsupported, pos, "this correlated subquery is not supported").
+		WithDetail("columns of the query around it cannot be used below windows, time travel and pattern matching; here %s", why).
 		WithHint("join the two tables, and aggregate the result")
 }
 

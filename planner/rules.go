@@ -180,7 +180,7 @@ func below(e expr.Expr, limit int) bool {
 // substitute replaces the columns of e by expressions.
 func substitute(e expr.Expr, by []expr.Expr) expr.Expr {
 	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {
-		if c, ok := x.(*expr.Column); ok {
+		if c, ok := x.(*expr.Column); ok && c.Index < len(by) { // others are columns of a query around
 			return by[c.Index]
 		}
 		return x

@@ -1,0 +1,3 @@
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT d.name, x.boss, x.n FROM dept d, LATERAL (SELECT boss, COUNT(*) AS n FROM emp e WHERE e.dept_id = d.id GROUP BY boss) AS x;

@@ -1,0 +1,4 @@
+-- differs: Flink numbers the rows of all departments together
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT d.name, x.name, x.rn FROM dept d, LATERAL (SELECT name, ROW_NUMBER() OVER (ORDER BY salary DESC, name) AS rn FROM emp e WHERE e.dept_id = d.id) AS x WHERE x.rn <= 2;

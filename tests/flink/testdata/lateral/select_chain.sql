@@ -1,0 +1,3 @@
+-- differs: Flink cannot plan it
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT d.name, y.z FROM dept d, LATERAL (SELECT d.budget / 10 AS y) AS x, LATERAL (SELECT x.y + 1 AS z) AS y;

@@ -1,0 +1,3 @@
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT d.name, x.name, y.n FROM dept d, LATERAL (SELECT id, name FROM emp e WHERE e.dept_id = d.id) AS x, LATERAL (SELECT COUNT(*) AS n FROM emp z WHERE z.boss = x.id) AS y;

@@ -1,0 +1,4 @@
+-- differs: Flink cannot plan it
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT d.name, x.y FROM dept d, LATERAL (SELECT name AS y FROM emp e WHERE e.dept_id = d.id UNION ALL SELECT name FROM emp e WHERE e.boss = d.id) AS x;

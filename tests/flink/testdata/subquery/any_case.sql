@@ -1,0 +1,3 @@
+CREATE TABLE lt (a INT, b STRING, c INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/lt.jsonl', 'format' = 'json');
+CREATE TABLE rt (a INT, d STRING, e INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/rt.jsonl', 'format' = 'json');
+SELECT b, CASE WHEN c > ANY (SELECT e FROM rt) THEN 'y' ELSE 'n' END AS f FROM lt;

@@ -1,0 +1,5 @@
+-- differs: Flink takes EXISTS for the whole join where it depends on one row
+CREATE TABLE lt (a INT, b STRING, c INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/lt.jsonl', 'format' = 'json');
+CREATE TABLE rt (a INT, d STRING, e INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/rt.jsonl', 'format' = 'json');
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT l.b, r.d FROM lt l JOIN rt r ON l.a = r.a AND EXISTS (SELECT 1 FROM dept x WHERE x.id = l.c);

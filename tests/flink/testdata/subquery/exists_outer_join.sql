@@ -1,0 +1,3 @@
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+SELECT d.name FROM dept d WHERE EXISTS (SELECT 1 FROM emp e LEFT JOIN emp b ON e.boss = b.id WHERE e.dept_id = d.id AND b.name IS NULL);

@@ -1,0 +1,2 @@
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+SELECT e.name, e.boss IN (SELECT x.id FROM emp x WHERE x.dept_id = e.dept_id) AS f FROM emp e;

@@ -1,0 +1,3 @@
+CREATE TABLE dept (id INT, name STRING, budget BIGINT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/dept.jsonl', 'format' = 'json');
+CREATE TABLE chg (id INT, g STRING, v INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
+SELECT d.id, (SELECT SUM(v) FROM chg c WHERE c.id * 10 = d.id) AS n FROM dept d;

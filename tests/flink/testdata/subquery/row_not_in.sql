@@ -1,0 +1,2 @@
+CREATE TABLE emp (id INT, name STRING, dept_id INT, salary DECIMAL(10, 2), boss INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/emp.jsonl', 'format' = 'json');
+SELECT name FROM emp WHERE (dept_id, boss) NOT IN (SELECT dept_id, boss FROM emp WHERE salary > 6000);
