@@ -286,6 +286,33 @@ func TestSinksShareTransaction(t *testing.T) {
 	}
 }
 
+// A writer that passes a barrier before others goes on in another transaction, with another producer. What it wrote before
+// is in the log by then: otherwise the records of a key could change places.
+func TestRowsDoNotOvertakeABarrier(t *testing.T) {
+	e := fake(t, 2)
+	topic := e.topic(t, 1)
+	s := openSink(t, e.table(topic, idCols), "s", 2, job(topic))
+	must(t, committerOf(t, s).Abort(testCtx(t), nil))
+	ws := openWriters(t, s)
+	for id := checkpoint.ID(1); id < 4; id++ {
+		written := int(id) * 10
+		must(t, ws[1].Write(testCtx(t), ids(0, 5))) // its barrier comes later
+		must(t, ws[0].Write(testCtx(t), ids(0, 5)))
+		cs, err := ws[0].PreCommit(testCtx(t), id)
+		must(t, err)
+		if len(cs) != 0 {
+			t.Fatal("the first writer listed the transaction of both")
+		}
+		if n := len(e.read(t, topic, false)); n < written {
+			t.Fatalf("%d of %d records are in the log when the writer goes on behind barrier %d", n, written, id)
+		}
+		cs, err = ws[1].PreCommit(testCtx(t), id)
+		must(t, err)
+		must(t, committerOf(t, s).Commit(testCtx(t), cs))
+		must(t, ws[0].Committed(testCtx(t), id))
+	}
+}
+
 // Nothing written means no transaction and nothing to list.
 func TestEmptyEpoch(t *testing.T) {
 	e := fake(t, 2)

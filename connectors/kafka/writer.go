@@ -269,7 +269,13 @@ func (w *writer) PreCommit(ctx context.Context, id checkpoint.ID) ([]checkpoint.
 	if w.plain != nil {
 		return nil, w.flushPlain(ctx)
 	}
-	w.cur = nil
+	if w.cur != nil {
+		// Rows behind the barrier go through another producer, and must not overtake these: of a key the last record counts.
+		if err := w.cur.cl.Flush(ctx); err != nil {
+			return nil, w.s.at(fmt.Errorf("kafka sink: flushing transaction %s: %w", w.cur.id, err))
+		}
+		w.cur = nil
+	}
 	refs, err := w.group.preCommit(ctx, &w.member, id)
 	if err != nil {
 		return nil, w.s.at(err)
