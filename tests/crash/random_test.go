@@ -45,11 +45,15 @@ func TestCrashQueries(t *testing.T) {
 			}
 			kills, runs := 0, 0
 			for n := harness.Crashes(t, 4); kills < n && !t.Failed(); runs++ {
-				q := newQueryRun(t, sinks)
-				for kills < n && q.killed(r) {
-					kills++
+				q, ended := newQueryRun(t, sinks), false
+				for kills < n && !ended {
+					if ended = !q.killed(r); !ended {
+						kills++
+					}
 				}
-				q.finish(1 + r.IntN(4))
+				if !ended {
+					q.finish(1 + r.IntN(4))
+				}
 				q.compare(want)
 				q.noResidue()
 			}

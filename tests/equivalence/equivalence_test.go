@@ -10,7 +10,9 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"regexp"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -89,10 +91,12 @@ CREATE TABLE e (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-0
   WITH ('connector' = 'memory', 'bounded' = 'true', 'scan.watermark.emit.strategy' = '%[1]s');
 CREATE TABLE f (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND)
   WITH ('connector' = 'memory', 'bounded' = 'true', 'scan.watermark.emit.strategy' = '%[1]s');
-CREATE TABLE v (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND, PRIMARY KEY (c0) NOT ENFORCED)
+CREATE TABLE w (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND)
+  WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'retract', 'scan.watermark.emit.strategy' = '%[1]s');
+CREATE TABLE v (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND, PRIMARY KEY (c0) NOT ENFORCED)
   WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'upsert', 'scan.watermark.emit.strategy' = '%[1]s')`
 
-var readTable = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) ([aruefv])\b`)
+var readTable = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) ([aruefvw])\b`)
 
 var points = []string{"source.poll", "barrier.inject", "precommit.before", "precommit.after", "publish.before", "publish.after",
 	"commit.before", "commit.during", "commit.after", "confirm.after", "restore.begin", "restore.committed"}
@@ -142,7 +146,12 @@ func runSeed(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 17))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	defer func() { _ = checkpoint.SetFailpoint("") }()
+	defer func() {
+		_ = checkpoint.SetFailpoint("")
+		if ctx.Err() != nil { // something hangs: say where
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		}
+	}()
 	g := &gen{r: r}
 	outs := g.whole()
 	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(6) == 0, rows: 40, domain: 6, unique: g.unique, outs: outs, views: g.views,
@@ -160,6 +169,9 @@ func runSeed(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	defer x.eng.Close()
+	if err := x.eng.Register(countdown); err != nil {
+		t.Fatal(err)
+	}
 	x.splits = map[string]int{"a": 1 + r.IntN(3), "e": 1 + r.IntN(3), "f": 1 + r.IntN(3)}
 	x.bursts = []int{1, 8, 64}[r.IntN(3)]
 	for table, n := range x.splits {
@@ -346,12 +358,25 @@ func (x *trial) feed() tables {
 			x.send(table, types.Insert, v)
 			final[table] = append(final[table], v)
 		case "v":
-			v[0].null, v[2] = false, value{v: 20 + int64(i)/2}
+			v[0].null, v[2] = false, value{v: x.time(i, false, taken)}
 			if old := final[table]; slices.ContainsFunc(old, func(r row) bool { return r[0] == v[0] && r[2] == v[2] }) {
 				continue // the last of two versions of one time counts, but nothing here is about that
 			}
-			x.send(table, types.UpdateAfter, v)
-			final[table] = append(final[table], v)
+			kind, gone := types.UpdateAfter, value{}
+			if x.r.IntN(4) == 0 {
+				kind, gone = types.Delete, value{v: 1}
+			}
+			x.send(table, kind, v)
+			final[table] = append(final[table], append(v, gone))
+		case "w":
+			v[2] = value{v: x.time(i, false, taken)}
+			live := final[table]
+			if k := x.r.IntN(4 * (1 + len(live))); k < len(live) && live[k][2].v >= 20+int64(i)/2 { // in time to be taken back
+				x.send(table, types.Delete, live[k])
+				live = slices.Delete(live, k, k+1)
+			}
+			x.send(table, types.Insert, v)
+			final[table] = append(live, v)
 		case "a":
 			x.send(table, types.Insert, v)
 			final[table] = append(final[table], v)

@@ -36,9 +36,9 @@ func registerLeaf(name string, weight int, f func(g *gen, depth int) query) {
 	operators = append(operators, operator{name: name, weight: weight, leaf: true, make: f})
 }
 
-// tableNames are the tables that any query can read. e and f are append tables with event time; v, a versioned table, is
-// read by temporal joins only.
-var tableNames = []string{"a", "r", "u", "e", "f"}
+// tableNames are the tables that any query can read. e and f are append tables with event time, w is one with changes; v, a
+// versioned table, is read by temporal joins only: its rows have a fourth column, which is 1 in a delete.
+var tableNames = []string{"a", "r", "u", "e", "f", "w"}
 
 // query is a random query of at most depth operators above its tables.
 func (g *gen) query(depth int) query {
@@ -145,8 +145,12 @@ func evaluate(q query, t tables) (rows []row, ok bool) {
 func (g *gen) pays(outs []*output, n int) bool {
 	t := tables{}
 	for _, name := range append([]string{"v"}, tableNames...) {
+		width := 3
+		if name == "v" {
+			width = 4
+		}
 		for i := range n {
-			t[name] = append(t[name], row{randomValue(g.r), randomValue(g.r), {v: 20 + int64(i)/2}})
+			t[name] = append(t[name], row{randomValue(g.r), randomValue(g.r), {v: 20 + int64(i)/2}, {}}[:width])
 		}
 	}
 	for _, o := range outs {

@@ -8,7 +8,11 @@ import (
 
 func init() {
 	registerLeaf("window", 5, func(g *gen, _ int) query {
-		w := windowed{tvf: g.tvf(g.timed("e", false), true), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
+		in := g.timed("e", false)
+		if g.r.IntN(4) == 0 {
+			in = g.filtered("w")
+		}
+		w := windowed{tvf: g.tvf(in, true), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
 		if w.tvf.kind == "SESSION" {
 			w.keys = w.tvf.keys
 		}
@@ -17,6 +21,7 @@ func init() {
 			w.where = &c
 		}
 		w.rollup = w.keys > 0 && w.tvf.kind != "SESSION" && g.r.IntN(4) == 0
+		w.legacy = !w.rollup && w.tvf.kind != "CUMULATE" && g.r.IntN(4) == 0
 		return w
 	})
 	registerLeaf("window top-n", 2, func(g *gen, _ int) query {
@@ -35,7 +40,11 @@ func init() {
 		return j
 	})
 	registerLeaf("temporal join", 3, func(g *gen, _ int) query {
-		return temporal{left: g.r.IntN(2) == 0, l: g.timed("e", false), col: g.r.IntN(2)}
+		in := g.timed("e", false)
+		if g.r.IntN(4) == 0 {
+			in = g.filtered("w")
+		}
+		return temporal{left: g.r.IntN(2) == 0, l: in, col: g.r.IntN(2)}
 	})
 }
 
@@ -65,11 +74,7 @@ type timedQuery struct {
 
 // timed is a table or a query over it; with unique its rows have times of their own if those of tables have.
 func (g *gen) timed(table string, unique bool) timed {
-	t := timed{table: table}
-	if g.r.IntN(3) == 0 {
-		c := randomCondition(g.r, 3, 1)
-		t.where = &c
-	}
+	t := g.filtered(table)
 	if g.r.IntN(3) > 0 {
 		return t
 	}
@@ -102,6 +107,16 @@ func (g *gen) timed(table string, unique bool) timed {
 			}
 			return out
 		}}
+	}
+	return t
+}
+
+// filtered is a table, perhaps not all of it.
+func (g *gen) filtered(table string) timed {
+	t := timed{table: table}
+	if g.r.IntN(3) == 0 {
+		c := randomCondition(g.r, 3, 1)
+		t.where = &c
 	}
 	return t
 }
@@ -248,12 +263,14 @@ func second(sql string) string {
 	return "CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', " + sql + ") AS BIGINT)"
 }
 
-// windowed is GROUP BY columns 0 to keys-1 and the window, with rollup ROLLUP of the columns.
+// windowed is GROUP BY columns 0 to keys-1 and the window, with rollup ROLLUP of the columns; with legacy the window is a
+// function of GROUP BY.
 type windowed struct {
 	tvf    tvf
 	keys   int
 	where  *scalar
 	rollup bool
+	legacy bool
 	calls  []call
 }
 
@@ -267,18 +284,29 @@ func (w windowed) sql() string {
 	if w.rollup {
 		keys = []string{"ROLLUP (" + strings.Join(keys, ", ") + ")"}
 	}
-	items = append(items, second("window_start"), second("window_end"))
+	start, end, from := "window_start", "window_end", ""
+	if by := []string{start, end}; w.legacy {
+		args := fmt.Sprintf("(ts, INTERVAL '%d' SECOND)", w.tvf.size)
+		if w.tvf.kind == "HOP" {
+			args = fmt.Sprintf("(ts, INTERVAL '%d' SECOND, INTERVAL '%d' SECOND)", w.tvf.step, w.tvf.size)
+		}
+		start, end, from = w.tvf.kind+"_START"+args, w.tvf.kind+"_END"+args, "("+w.tvf.in.sql()+")"
+		keys = append(keys, w.tvf.kind+args)
+	} else {
+		from, keys = w.tvf.sql(), append(by, keys...)
+	}
+	items = append(items, second(start), second(end))
 	for _, c := range w.calls {
 		items = append(items, c.sql())
 	}
 	for i := range items {
 		items[i] += fmt.Sprintf(" AS c%d", i)
 	}
-	out := "SELECT " + strings.Join(items, ", ") + " FROM " + w.tvf.sql()
+	out := "SELECT " + strings.Join(items, ", ") + " FROM " + from
 	if w.where != nil {
 		out += " WHERE " + w.where.sql
 	}
-	return out + " GROUP BY " + strings.Join(append([]string{"window_start", "window_end"}, keys...), ", ")
+	return out + " GROUP BY " + strings.Join(keys, ", ")
 }
 
 func (w windowed) eval(t tables) (out []row) {
@@ -420,14 +448,17 @@ func (j temporal) sql() string {
 func (j temporal) eval(t tables) (out []row) {
 	for _, l := range j.l.eval(t) {
 		version := row(nil)
-		for _, v := range t["v"] { // all versions, in order of time
-			if !l[j.col].null && v[0] == l[j.col] && v[2].v <= l[2].v {
+		for _, v := range t["v"] {
+			if !l[j.col].null && v[0] == l[j.col] && v[2].v <= l[2].v && (version == nil || version[2].v < v[2].v) {
 				version = v
 			}
 		}
+		if version != nil && version[3].v == 1 { // deleted
+			version = nil
+		}
 		switch {
 		case version != nil:
-			out = append(out, both(l, version))
+			out = append(out, both(l, version[:3]))
 		case j.left:
 			out = append(out, both(l, nulls(3)))
 		}
