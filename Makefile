@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench microbench rewrite docs clean
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench nexmark microbench rewrite docs clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -53,9 +53,13 @@ crash: ## kill the job N times at random, on real parts: make crash N=100
 big: ## 20 million groups under 512 MiB, killed twice; minutes (docs/benchmarks.md)
 	STREAMSQL_BIG=1 $(GO) test ./tests/bigstate -count=1 -v -timeout 0
 
-bench: ## Kafka to Kafka on a real broker, rows per second and core, by stage: writes bin/bench.md and bin/bench.json
+bench: ## Kafka to Kafka on a real broker by stage, and every operator alone: writes bin/bench.md and bin/bench.json
 	@mkdir -p bin
 	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./tests/bench -count=1 -v -timeout 0
+
+nexmark: ## the Nexmark queries here and on Flink in turn: writes bin/nexmark.md and .json (docs/benchmarks.md has the settings)
+	@mkdir -p bin
+	STREAMSQL_NEXMARK=$(CURDIR)/bin $(GO) test ./tests/nexmark -run TestNexmark -count=1 -v -timeout 0
 
 microbench: ## Go benchmarks matching B: make microbench B=JSON [PKG=./exec/...]
 	$(GO) test -run '^$$' -bench '$(B)' -benchmem -timeout 0 $(PKG)

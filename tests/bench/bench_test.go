@@ -178,11 +178,21 @@ func TestKafkaToKafka(t *testing.T) {
 		})
 	}
 	text := markdown(results)
-	t.Logf("\n%s", text)
 	if dir == "" || t.Failed() {
+		t.Logf("\n%s", text)
 		return
 	}
-	data, err := json.MarshalIndent(results, "", "  ")
+	root, err := harness.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := operators(t, root)
+	text += operatorTable(each)
+	t.Logf("\n%s", text)
+	data, err := json.MarshalIndent(struct {
+		Pipelines []result
+		Operators []operator
+	}{results, each}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}

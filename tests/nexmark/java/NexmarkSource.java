@@ -1,0 +1,180 @@
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.flink.api.connector.source.Boundedness;
+import org.apache.flink.api.connector.source.Source;
+import org.apache.flink.api.connector.source.SourceReader;
+import org.apache.flink.api.connector.source.SourceReaderContext;
+import org.apache.flink.api.connector.source.SplitEnumerator;
+import org.apache.flink.api.connector.source.SplitEnumeratorContext;
+import org.apache.flink.api.connector.source.lib.util.IteratorSourceEnumerator;
+import org.apache.flink.api.connector.source.lib.util.IteratorSourceReader;
+import org.apache.flink.api.connector.source.lib.util.IteratorSourceSplit;
+import org.apache.flink.core.io.SimpleVersionedSerializer;
+import org.apache.flink.table.data.GenericRowData;
+import org.apache.flink.table.data.RowData;
+
+/** Makes the events: split i of n has the groups i, i+n, i+2n, ..., as in connectors/nexmark, so that both engines read alike. */
+final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collection<NexmarkSource.Split>> {
+    private final long rate;
+    private final long events; // 0: no end
+    private final int[][] columns; // see NexmarkTable.column
+
+    NexmarkSource(long rate, long events, int[][] columns) {
+        this.rate = rate;
+        this.events = events;
+        this.columns = columns;
+    }
+
+    @Override
+    public Boundedness getBoundedness() {
+        return events > 0 ? Boundedness.BOUNDED : Boundedness.CONTINUOUS_UNBOUNDED;
+    }
+
+    @Override
+    public SplitEnumerator<Split, Collection<Split>> createEnumerator(SplitEnumeratorContext<Split> c) {
+        List<Split> splits = new ArrayList<>();
+        for (int i = 0; i < c.currentParallelism(); i++) {
+            splits.add(new Split(i, c.currentParallelism(), 0, rate, events, columns));
+        }
+        return new IteratorSourceEnumerator<>(c, splits);
+    }
+
+    @Override
+    public SplitEnumerator<Split, Collection<Split>> restoreEnumerator(SplitEnumeratorContext<Split> c, Collection<Split> left) {
+        return new IteratorSourceEnumerator<>(c, left);
+    }
+
+    @Override
+    public SourceReader<RowData, Split> createReader(SourceReaderContext c) {
+        return new IteratorSourceReader<>(c);
+    }
+
+    @Override
+    public SimpleVersionedSerializer<Split> getSplitSerializer() {
+        return new Serializer<>();
+    }
+
+    @Override
+    public SimpleVersionedSerializer<Collection<Split>> getEnumeratorCheckpointSerializer() {
+        return new Serializer<>();
+    }
+
+    /** Split is part of the events, from the split's event next on. */
+    static final class Split implements IteratorSourceSplit<RowData, Rows>, Serializable {
+        final int index;
+        final int of;
+        final long next;
+        final long rate;
+        final long events;
+        final int[][] columns;
+
+        Split(int index, int of, long next, long rate, long events, int[][] columns) {
+            this.index = index;
+            this.of = of;
+            this.next = next;
+            this.rate = rate;
+            this.events = events;
+            this.columns = columns;
+        }
+
+        @Override
+        public String splitId() {
+            return Integer.toString(index);
+        }
+
+        @Override
+        public Rows getIterator() {
+            return new Rows(this);
+        }
+
+        @Override
+        public IteratorSourceSplit<RowData, Rows> getUpdatedSplitForIterator(Rows at) {
+            return new Split(index, of, at.next, rate, events, columns);
+        }
+    }
+
+    /** Rows makes the rows of a split. */
+    static final class Rows implements Iterator<RowData> {
+        private final Events made;
+        private final Split split;
+        private final int[][] columns;
+        private final long limit;
+        long next;
+
+        Rows(Split s) {
+            made = new Events(s.rate);
+            split = s;
+            columns = s.columns;
+            next = s.next;
+            long groups = s.events / Events.GROUP;
+            long rest = groups % s.of;
+            long share = groups / s.of * Events.GROUP;
+            share += s.index < rest ? Events.GROUP : s.index == rest ? s.events % Events.GROUP : 0;
+            limit = s.events == 0 ? Long.MAX_VALUE : share;
+        }
+
+        @Override
+        public boolean hasNext() {
+            return next < limit;
+        }
+
+        @Override
+        public RowData next() {
+            long n = (next / Events.GROUP * split.of + split.index) * Events.GROUP + next % Events.GROUP;
+            next++;
+            int kind = Events.kind(n);
+            GenericRowData row = new GenericRowData(columns.length);
+            for (int i = 0; i < columns.length; i++) {
+                int[] c = columns[i];
+                if (c[0] >= 0 && c[0] != kind) {
+                    continue; // NULL
+                }
+                if (c[c.length - 1] >= 0) {
+                    row.setField(i, made.value(c[1], n));
+                    continue;
+                }
+                GenericRowData nested = new GenericRowData(c.length - 2);
+                for (int j = 1; j < c.length - 1; j++) {
+                    nested.setField(j - 1, made.value(c[j], n));
+                }
+                row.setField(i, nested);
+            }
+            return row;
+        }
+    }
+
+    /** Serializer is Java's: splits are written at checkpoints only. */
+    static final class Serializer<T> implements SimpleVersionedSerializer<T> {
+        @Override
+        public int getVersion() {
+            return 1;
+        }
+
+        @Override
+        public byte[] serialize(T v) throws IOException {
+            ByteArrayOutputStream b = new ByteArrayOutputStream();
+            try (ObjectOutputStream o = new ObjectOutputStream(b)) {
+                o.writeObject(v instanceof Collection ? new ArrayList<>((Collection<?>) v) : v);
+            }
+            return b.toByteArray();
+        }
+
+        @Override
+        @SuppressWarnings("unchecked")
+        public T deserialize(int version, byte[] b) throws IOException {
+            try (ObjectInputStream o = new ObjectInputStream(new ByteArrayInputStream(b))) {
+                return (T) o.readObject();
+            } catch (ClassNotFoundException e) {
+                throw new IOException(e);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+package nexmark
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// report is the whole run, as it is written as JSON.
+type report struct {
+	When, Machine, Go, Java, Flink string
+	Settings                       map[engine]string
+	Source                         string
+	Events, Rate, Rounds, WarmUp   int
+	FlinkColumns                   string // which columns Flink's source makes
+	Queries                        []queryReport
+}
+
+// queryReport is a query's runs on each engine.
+type queryReport struct {
+	Query string
+	Runs  map[engine][]run
+}
+
+// run is a measured run and the one whose cost is taken off it.
+type run struct{ Start, Whole cost }
+
+func (r run) nanos(seconds float64) float64 {
+	return seconds * 1e9 / float64(r.Whole.Events-r.Start.Events)
+}
+
+func newReport(o *options) *report {
+	r := &report{When: time.Now().UTC().Format(time.RFC3339), Machine: machine(), Go: runtime.Version(), Source: o.source, Events: o.events, Rate: o.rate,
+		Rounds: o.rounds, WarmUp: o.warmUp, Settings: map[engine]string{}, FlinkColumns: "those that the query reads"}
+	for _, e := range o.engines {
+		r.Settings[e] = e.settings(o)
+		if e == flink {
+			out, _ := exec.Command("java", "-version").CombinedOutput()
+			r.Java, _, _ = strings.Cut(string(out), "\n")
+			r.Settings[e] += "JVM: " + os.Getenv("NEXMARK_FLINK_JVM")
+		}
+	}
+	if strings.Contains(os.Getenv("NEXMARK_FLINK_JVM"), "-Dnexmark.full=true") {
+		r.FlinkColumns = "all"
+	}
+	return r
+}
+
+// machine is the processor and the memory, where the system says them.
+func machine() string {
+	model, memory := runtime.GOARCH, ""
+	for _, f := range []struct {
+		file, key string
+		to        *string
+	}{{"/proc/cpuinfo", "model name", &model}, {"/proc/meminfo", "MemTotal", &memory}} {
+		b, _ := os.ReadFile(f.file)
+		for _, l := range strings.Split(string(b), "\n") {
+			if k, v, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(k) == f.key {
+				*f.to = strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d processors, %s, %s", runtime.GOOS, runtime.NumCPU(), model, memory)
+}
+
+// figures are the medians of a query's runs on an engine. All is zero when none ended.
+type figures struct {
+	cpu, wall    float64 // ns an event
+	spread       float64 // largest cpu over smallest
+	rss, state   int64
+	checkpoints  int
+	failed, runs int
+}
+
+func (q queryReport) figures(e engine) figures {
+	var f figures
+	var cpu, wall []float64
+	for _, r := range q.Runs[e] {
+		f.runs++
+		if r.Whole.Error != "" || r.Start.Error != "" {
+			f.failed++
+			continue
+		}
+		cpu, wall = append(cpu, r.nanos(r.Whole.CPU-r.Start.CPU)), append(wall, r.nanos(r.Whole.Wall-r.Start.Wall))
+		f.rss, f.state, f.checkpoints = max(f.rss, r.Whole.PeakRSS), max(f.state, r.Whole.StateBytes), max(f.checkpoints, r.Whole.Checkpoints)
+	}
+	if len(cpu) > 0 {
+		f.cpu, f.wall, f.spread = median(cpu), median(wall), slices.Max(cpu)/slices.Min(cpu)
+	}
+	return f
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+func (r *report) markdown() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s: %s; %s; %s.\n%d events from %s, %d a second of event time; %d rounds, medians; Flink's source makes %s columns.\n\n",
+		r.When, r.Machine, r.Go, r.Java, r.Events, r.Source, r.Rate, r.Rounds, r.FlinkColumns)
+	s.WriteString("| query | streamsql events/s/core | Flink events/s/core | ratio | streamsql events/s | Flink events/s | ratio | limit events/s/core | share of the limit | streamsql MiB | Flink MiB | " +
+		"streamsql state MiB | Flink state MiB | checkpoints | spread |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	var ratios, shares []float64
+	for _, q := range r.Queries {
+		a, b, l := q.figures(ours), q.figures(flink), q.figures(limit)
+		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %d / %d | %.2f / %.2f |\n", q.Query, rate(a.cpu), rate(b.cpu),
+			times(b.cpu, a.cpu), rate(a.wall), rate(b.wall), times(b.wall, a.wall), rate(l.cpu), share(l.cpu, a.cpu), mib(a.rss), mib(b.rss), mib(a.state), mib(b.state),
+			a.checkpoints, b.checkpoints, a.spread, b.spread)
+		if a.cpu > 0 && b.cpu > 0 {
+			ratios = append(ratios, b.cpu/a.cpu)
+		}
+		if a.cpu > 0 && l.cpu > 0 {
+			shares = append(shares, l.cpu/a.cpu)
+		}
+	}
+	if len(ratios) > 0 {
+		fmt.Fprintf(&s, "\nPer core against Flink: %.1f× geometric mean of %d queries, %.1f× the least.\n", geometric(ratios), len(ratios), slices.Min(ratios))
+	}
+	if len(shares) > 0 {
+		fmt.Fprintf(&s, "\nShare of the hand-coded limit: %.0f %% geometric mean of %d queries, %.0f %% the least.\n", 100*geometric(shares), len(shares), 100*slices.Min(shares))
+	}
+	return s.String()
+}
+
+// rate is events a second for nanoseconds an event, in thousands.
+func rate(nanos float64) string {
+	if nanos <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f K", 1e6/nanos)
+}
+
+func times(a, b float64) string {
+	if a <= 0 || b <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f×", a/b)
+}
+
+func share(a, b float64) string {
+	if a <= 0 || b <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*a/b)
+}
+
+func mib(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint((n + 1<<19) >> 20)
+}
+
+func geometric(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += math.Log(x)
+	}
+	return math.Exp(sum / float64(len(v)))
+}
+
+// write puts the report into dir.
+func (r *report) write(t *testing.T, dir string) {
+	t.Helper()
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"nexmark.json": append(data, '\n'), "nexmark.md": []byte(r.markdown())} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

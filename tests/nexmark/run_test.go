@@ -1,0 +1,207 @@
+package nexmark
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/streamsql/streamsql/tests/harness"
+)
+
+// cost is what one run took.
+type cost struct {
+	Events      int
+	Wall, CPU   float64 // seconds
+	PeakRSS     int64   // bytes
+	StateBytes  int64   // most bytes of files below the state's directory, as seen every half second
+	Checkpoints int     `json:",omitempty"`
+	Error       string  `json:",omitempty"`
+}
+
+// runner runs a script of an engine over events.
+type runner interface {
+	run(t *testing.T, script string, events int) cost
+}
+
+// ourRunner starts a process for every script; what it costs to start is in the run over few events too, and goes out.
+type ourRunner struct{ bin string }
+
+func (r ourRunner) run(t *testing.T, script string, events int) cost {
+	t.Helper()
+	dir := t.TempDir()
+	file, state := filepath.Join(dir, "job.sql"), filepath.Join(dir, "state")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), stuck)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.bin, "run", file, "--state-dir", state)
+	size := watch(state)
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	c := cost{Events: events, Wall: time.Since(begin).Seconds(), StateBytes: size()}
+	if err != nil {
+		c.Error = strings.TrimSpace(string(out)) + ": " + err.Error()
+		return c
+	}
+	c.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		c.PeakRSS = u.Maxrss << 10
+	}
+	if _, rest, ok := strings.Cut(string(out), "rows out, "); ok {
+		c.Checkpoints, _ = strconv.Atoi(strings.Fields(rest)[0])
+	}
+	return c
+}
+
+// stuck bounds a run.
+const stuck = 2 * time.Hour
+
+// flinkRunner is a Flink cluster that lives for all the runs of a query: its compiled code is warm.
+type flinkRunner struct {
+	in    *os.File
+	lines *bufio.Reader
+	state string
+}
+
+// startFlink starts a cluster with a slot for each subtask.
+func startFlink(t *testing.T, o *options) *flinkRunner {
+	t.Helper()
+	dir := t.TempDir()
+	r := &flinkRunner{state: filepath.Join(dir, "checkpoints")}
+	memory := os.Getenv("NEXMARK_FLINK_MANAGED")
+	if memory == "" {
+		memory = "4g"
+	}
+	cmd := exec.CommandContext(t.Context(), "./flink", fmt.Sprintf("taskmanager.numberOfTaskSlots=%d", o.parallelism),
+		"taskmanager.memory.managed.size="+memory, "taskmanager.memory.network.min=256m", "taskmanager.memory.network.max=256m",
+		"execution.checkpointing.dir=file://"+r.state, "io.tmp.dirs="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin, r.in, r.lines = child, in, bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	child.Close()
+	t.Cleanup(func() {
+		in.Close() // the process ends at the end of its input
+		cmd.Wait()
+	})
+	if l := r.answer(t, "ready"); l != "" {
+		t.Fatalf("Flink: %s", l)
+	}
+	return r
+}
+
+// answer reads lines up to one that begins with word, and gives the rest of it.
+func (r *flinkRunner) answer(t *testing.T, word string) string {
+	t.Helper()
+	for {
+		l, err := r.lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("Flink ended: %v", err)
+		}
+		if rest, ok := strings.CutPrefix(strings.TrimSuffix(l, "\n"), word); ok {
+			return rest
+		}
+	}
+}
+
+func (r *flinkRunner) run(t *testing.T, script string, events int) cost {
+	t.Helper()
+	c, _ := r.ask(t, script)
+	c.Events = events
+	return c
+}
+
+// ask runs a script and gives its cost and the last row of its SELECT.
+func (r *flinkRunner) ask(t *testing.T, script string) (c cost, row string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "job.sql")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	size := watch(r.state)
+	fmt.Fprintln(r.in, file)
+	line := r.answer(t, "done")
+	c.StateBytes = size()
+	for _, kv := range strings.Split(line, "\t") {
+		k, v, _ := strings.Cut(kv, "=")
+		n, _ := strconv.ParseInt(v, 10, 64)
+		switch k {
+		case "error":
+			c.Error = v
+		case "row":
+			row = v
+		case "wall":
+			c.Wall = time.Duration(n).Seconds()
+		case "cpu":
+			c.CPU = time.Duration(n).Seconds()
+		case "rss":
+			c.PeakRSS = n
+		case "checkpoints":
+			c.Checkpoints = int(n)
+		}
+	}
+	return c, row
+}
+
+// watch adds up the files of a directory every half second until the function it gives is called, which says the most.
+func watch(dir string) func() int64 {
+	stop, most := make(chan struct{}), make(chan int64)
+	go func() {
+		var max int64
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			n := int64(0)
+			filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return nil
+				}
+				if info, err := d.Info(); err == nil {
+					n += info.Size()
+				}
+				return nil
+			})
+			if n > max {
+				max = n
+			}
+			select {
+			case <-stop:
+				most <- max
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		return <-most
+	}
+}
+
+// newRunner is what runs the scripts of an engine for one query.
+func newRunner(t *testing.T, e engine, o *options) runner {
+	t.Helper()
+	if e == flink {
+		return startFlink(t, o)
+	}
+	return ourRunner{bin: harness.BuildStreamsql(t)}
+}
