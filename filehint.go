@@ -2,8 +2,11 @@ package streamsql
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/connectors/file"
+	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -17,4 +20,21 @@ func suggestTable(err error) error {
 		d.WithHint("%s", file.Suggest(named.Path))
 	}
 	return err
+}
+
+// pathRemarks tells which files of a plan are not where they should be on this machine.
+func pathRemarks(plan *planner.Plan) (out []string) {
+	for _, n := range plan.Graph.Nodes {
+		text := ""
+		switch {
+		case n.Source != nil:
+			text = file.Remark(n.Source.Spec.Table, connectors.UseSource)
+		case n.Sink != nil && n.Sink.Spec.Table != nil:
+			text = file.Remark(n.Sink.Spec.Table, connectors.UseSink)
+		}
+		if text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
 }

@@ -247,7 +247,7 @@ func (e *Engine) explain(x *sql.Explain) (*Result, error) {
 	}
 	res := table("result")
 	res.add(plan.Explain())
-	res.Notices = plan.Notices
+	res.Notices = append(plan.Notices, pathRemarks(plan)...)
 	return res, nil
 }
 
@@ -305,7 +305,7 @@ func (e *Engine) check(st *sql.Statement) ([]string, error) {
 		if e.embedded == "" {
 			err = haveServers(plan)
 		}
-		return plan.Notices, err
+		return append(plan.Notices, pathRemarks(plan)...), err
 	case *sql.StopJob:
 		return nil, nil
 	}
@@ -374,7 +374,11 @@ func (e *Engine) Explain(text string) (plans []string, err error) {
 			if err != nil {
 				return plans, suggestTable(diag.At(err, st.Pos))
 			}
-			plans = append(plans, plan.Explain())
+			text := plan.Explain()
+			for _, n := range pathRemarks(plan) {
+				text += "\nnotice: " + n
+			}
+			plans = append(plans, text)
 		default:
 			if _, err := e.check(st); err != nil {
 				return plans, suggestTable(diag.At(err, st.Pos))

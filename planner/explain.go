@@ -136,7 +136,7 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 	}
 	line("visible", "%s", visibleText(s.Mode.Delivery))
 	line("commit", "%s", commitText(s.Mode.Delivery))
-	line("latency", "%s", plan.latency(s.Mode.Delivery))
+	line("latency", "%s%s", endText(root), plan.latency(s.Mode.Delivery))
 	if s.Mode.Weakness != "" {
 		line("not covered", "%s", s.Mode.Weakness)
 	}
@@ -253,6 +253,27 @@ func commitText(d connectors.Delivery) string {
 		return "flushed at the barrier; a replay writes the rows again"
 	}
 	return "never waited for"
+}
+
+// endText names the operators below root that give no row before their input has ended; "" when there are none.
+func endText(root *phys) string {
+	var names []string
+	var walk func(p *phys)
+	walk = func(p *phys) {
+		if n, ok := p.op.(ender); ok && n.atEnd(p) {
+			if name, _, _ := strings.Cut(physLabel(p), "("); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		for _, in := range p.in {
+			walk(in)
+		}
+	}
+	walk(root)
+	if names == nil {
+		return ""
+	}
+	return "no row before the input has ended (" + strings.Join(names, ", ") + "); then "
 }
 
 // latency bounds how late a row is seen.

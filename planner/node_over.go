@@ -266,6 +266,8 @@ func (c overCall) remap(m []int) overCall {
 	return c
 }
 
+func (n *Over) atEnd(*phys) bool { return n.Final }
+
 func (n *Over) lower(l *lowering, x *exec.Node, p *phys) {
 	spec := op.OverSpec{Input: p.schema(0), Partition: n.Partition, Calls: make([]expr.OverCall, len(n.Calls)),
 		EmitUpdateBefore: p.before(), TTL: l.ttl(), Output: x.Output}

@@ -99,8 +99,15 @@ func (n *Sort) lower(_ *lowering, x *exec.Node, p *phys) {
 	x.Operator = sortOperator(n, p.schema(0), p.mode(0))
 }
 
+// firstRows reports that the sort is the first rows of its input as they come.
+func (n *Sort) firstRows(mode types.ChangelogMode) bool {
+	return len(n.Keys) == 0 && mode == types.AppendOnly && n.Limit >= 0
+}
+
+func (n *Sort) atEnd(p *phys) bool { return !n.firstRows(p.mode(0)) }
+
 func sortOperator(s *Sort, in *types.Schema, mode types.ChangelogMode) func() exec.Operator {
-	if len(s.Keys) == 0 && mode == types.AppendOnly && s.Limit >= 0 {
+	if s.firstRows(mode) {
 		return op.NewLimit(op.LimitSpec{Limit: s.Limit, Offset: s.Offset})
 	}
 	spec := op.SortSpec{Input: in, InputMode: mode, Limit: s.Limit, Offset: s.Offset}

@@ -66,5 +66,8 @@ type detailer interface{ detail(p *phys) string }
 // outsider names what of the node no delivery guarantee covers; "" = nothing.
 type outsider interface{ outside() string }
 
+// ender reports that the node's rows leave when its input has ended, and none before.
+type ender interface{ atEnd(p *phys) bool }
+
 // grower says what state of the node grows without bound, given the session's time-to-live in ms; "" = none does.
 type grower interface{ grows(ttl int64) string }

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,6 +122,42 @@ func TestSuggest(t *testing.T) {
 		t.Error(got)
 	}
 	if got := Suggest(dir); !strings.Contains(got, "is not a file") {
+		t.Error(got)
+	}
+}
+
+func TestRemark(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/f.csv", "1,x\n")
+	for _, c := range []struct {
+		path string
+		use  connectors.Use
+		want string
+	}{
+		{dir + "/f.csv", connectors.UseSource, ""},
+		{dir, connectors.UseSource, ""},
+		{dir + "/none.csv", connectors.UseSource, "table t: path " + dir + "/none.csv does not exist on this machine"},
+		{"no/such.csv", connectors.UseSource, "table t: path no/such.csv does not exist here; it is relative to the folder the program runs in"},
+		{dir + "/f.csv/x", connectors.UseSource, "table t: path " + dir + "/f.csv/x cannot be read here: not a directory"},
+		{dir + "/new/out", connectors.UseSink, ""},
+		{dir + "/f.csv", connectors.UseSink, "table t: " + dir + "/f.csv is not a folder, and a table is written as several files; set 'path' to a folder"},
+		{dir + "/f.csv/out", connectors.UseSink, "table t: folder " + dir + "/f.csv/out cannot be used here: not a directory"},
+	} {
+		if got := Remark(table(c.path), c.use); got != c.want {
+			t.Errorf("%s: got  %q\nwant %q", c.path, got, c.want)
+		}
+	}
+	if got := Remark(table("x", "connector=print"), connectors.UseSource); got != "" {
+		t.Error(got)
+	}
+	if os.Geteuid() == 0 {
+		return // root may write everywhere
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o755)
+	if got := Remark(table(dir+"/out"), connectors.UseSink); got != "table t: folder "+dir+" cannot be written here: permission denied" {
 		t.Error(got)
 	}
 }

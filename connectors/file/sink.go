@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -60,6 +62,9 @@ func (s *sink) Preflight(context.Context) error {
 			return diag.New(diag.Config, s.v.Pos("path"), "table %s: %s is not a directory", s.t.Name, p).
 				WithHint("set 'path' to a directory: a table is written as several files")
 		case err == nil:
+			if err := unix.Access(p, unix.W_OK|unix.X_OK); err != nil {
+				return s.failed("writing into directory", p, err).WithHint("give the user of this process the right to write there, or set 'path' to another directory")
+			}
 			return nil
 		case !os.IsNotExist(err):
 			return s.failed("reading", p, err)

@@ -161,6 +161,16 @@ func (s Session) zone() *time.Location {
 	return s.Zone
 }
 
+// intervalSQL is n units as an interval literal, in the largest unit that holds it whole: how many of the unit before make
+// the next one stands in front of its name.
+func intervalSQL(n int64, unit string, larger ...any) string {
+	for i := 0; i+1 < len(larger) && n != 0 && n%int64(larger[i].(int)) == 0; i += 2 {
+		n /= int64(larger[i].(int))
+		unit = larger[i+1].(string)
+	}
+	return "INTERVAL '" + strconv.FormatInt(n, 10) + "' " + unit
+}
+
 // literalSQL prints a literal as SQL.
 func literalSQL(l *Literal) string {
 	if l.Value.IsNull {
@@ -178,8 +188,11 @@ func literalSQL(l *Literal) string {
 	case types.TimestampLTZ:
 		return "TIMESTAMP_LTZ '" + text + " UTC'"
 	case types.IntervalYearMonth:
-		return "INTERVAL '" + strings.TrimPrefix(text, "+") + "' YEAR TO MONTH"
+		return intervalSQL(l.Value.I64, "MONTH", 12, "YEAR")
 	case types.IntervalDayTime:
+		if l.Value.I64%1000 == 0 {
+			return intervalSQL(l.Value.I64/1000, "SECOND", 60, "MINUTE", 60, "HOUR", 24, "DAY")
+		}
 		return "INTERVAL '" + strings.TrimPrefix(text, "+") + "' DAY TO SECOND"
 	}
 	return text
