@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -17,10 +18,11 @@ func TestRestoreFromPath(t *testing.T) {
 	ctx := context.Background()
 	work := t.TempDir()
 	first, out := filepath.Join(work, "first"), filepath.Join(work, "out")
-	define := func(eng *streamsql.Engine) *streamsql.Job {
+	// The first run has rows to remember, and is not through with them at its third checkpoint, however long those take.
+	define := func(eng *streamsql.Engine, rate int) *streamsql.Job {
 		t.Helper()
 		for _, s := range []string{
-			`CREATE TABLE IF NOT EXISTS g (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '4000', 'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '4000')`,
+			fmt.Sprintf(`CREATE TABLE IF NOT EXISTS g (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '%d', 'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '4000')`, rate),
 			`CREATE TABLE IF NOT EXISTS f (k BIGINT, n BIGINT) WITH ('connector' = 'filesystem', 'format' = 'changelog-json', 'path' = '` + out + `')`,
 		} {
 			if _, err := eng.Exec(ctx, s); err != nil {
@@ -37,7 +39,13 @@ func TestRestoreFromPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := define(eng)
+	j := define(eng, 100)
+	for read := int64(0); read < 20; time.Sleep(time.Millisecond) {
+		read = 0
+		for _, s := range j.Status().Splits {
+			read += s.Records
+		}
+	}
 	for range 3 {
 		if _, err := j.Checkpoint(ctx); err != nil {
 			t.Fatal(err)
@@ -66,7 +74,7 @@ func TestRestoreFromPath(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer eng.Close()
-			if err := define(eng).Wait(ctx); err != nil {
+			if err := define(eng, 4_000_000).Wait(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if i > 0 {

@@ -5,11 +5,13 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -104,7 +106,7 @@ func (d *demo) earthquakes(ctx context.Context, rate int) (exact bool, err error
 		}
 		d.say("job started (pid %d)", c.cmd.Process.Pid)
 		// In mid-flight: enough is loaded, and rows are in a transaction that no checkpoint has committed.
-		open, err := d.waitOpen(ctx, c, int64(len(lines))*int64(kill)/3, &loaded)
+		open, err := d.pauseOpen(ctx, c, int64(len(lines))*int64(kill)/3, &loaded)
 		if err != nil {
 			return false, err
 		}
@@ -163,6 +165,24 @@ func (d *demo) waitOpen(ctx context.Context, c *child, want int64, loaded *atomi
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// pauseOpen is waitOpen that leaves the child stopped, so that the next checkpoint does not commit the rows before the kill.
+func (d *demo) pauseOpen(ctx context.Context, c *child, want int64, loaded *atomic.Int64) (open int64, err error) {
+	for {
+		if _, err := d.waitOpen(ctx, c, want, loaded); err != nil {
+			return 0, err
+		}
+		if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) { // waitOpen tells
+			return 0, err
+		}
+		if open, err = d.kafka.open(ctx, quakesOut); err != nil || open > 0 {
+			return open, err
+		}
+		if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return 0, err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -95,8 +96,11 @@ func unwrap(err error) error {
 	return u.Unwrap()
 }
 
+// patience bounds every wait: a loaded machine is slow, a hang is for ever.
+const patience = 4 * time.Minute
+
 func testCtx(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -106,6 +110,11 @@ func (e *env) topic(t *testing.T, partitions int32) string {
 	name := harness.UniqueName(t)
 	_, err := e.adm.CreateTopic(testCtx(t), partitions, -1, nil, name)
 	must(t, err)
+	// A broker answers before it knows the topic itself.
+	waitFor(t, func() bool {
+		ends, err := e.adm.ListEndOffsets(testCtx(t), name)
+		return err == nil && ends.Error() == nil && len(ends[name]) == int(partitions)
+	})
 	return name
 }
 
@@ -134,10 +143,14 @@ func (e *env) txn(t *testing.T, commit bool, recs ...*kgo.Record) {
 func (e *env) read(t *testing.T, topic string, committed bool) []*kgo.Record {
 	t.Helper()
 	ctx := testCtx(t)
-	ends, err := e.adm.ListEndOffsets(ctx, topic)
-	must(t, err)
-	stable, err := e.adm.ListCommittedOffsets(ctx, topic)
-	must(t, err)
+	// The stable ends come first: what is decided between the two requests must not count as undecided.
+	var stable, ends kadm.ListedOffsets
+	waitFor(t, func() bool {
+		var errs [2]error
+		stable, errs[0] = e.adm.ListCommittedOffsets(ctx, topic)
+		ends, errs[1] = e.adm.ListEndOffsets(ctx, topic)
+		return errors.Join(errs[0], errs[1], stable.Error(), ends.Error()) == nil
+	})
 	left := map[int32]int64{}
 	starts := map[int32]kgo.Offset{}
 	ends.Each(func(o kadm.ListedOffset) {

@@ -69,7 +69,7 @@ func TestTwoPhaseCommit(t *testing.T) {
 // waitFor polls a condition that a broker reaches by itself; markers are written after EndTxn is answered.
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); {
+	for deadline := time.Now().Add(patience); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatal("condition not reached in time")
 		}
@@ -172,7 +172,7 @@ func TestAbortKeepsWhatIsListed(t *testing.T) {
 func TestTimedOutTransaction(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
 		topic := e.topic(t, 1)
-		opts := []string{"properties.transaction.timeout.ms", "5000"}
+		opts := []string{"properties.transaction.timeout.ms", "10000"}
 		cs := preCommitted(t, e, topic, opts...)
 		j := job(topic)
 		j.Fence = 2

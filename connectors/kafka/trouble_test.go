@@ -231,7 +231,7 @@ func TestRealBrokerVariants(t *testing.T) {
 		e := newEnv(t, b.Addr())
 		runChaos(t, e, 5, 400, 2, 0, "sink.transactional-id-prefix", "tv1")
 		topic := e.topic(t, 1)
-		cs := preCommitted(t, e, topic, "properties.transaction.timeout.ms", "5000")
+		cs := preCommitted(t, e, topic, "properties.transaction.timeout.ms", "10000")
 		j := job(topic)
 		j.Fence = 2
 		c := committerOf(t, openSink(t, e.table(topic, idCols), "s", 1, j))

@@ -33,7 +33,7 @@ type screen struct {
 }
 
 // patience is how long a step may take on a busy machine.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 func openShell(t *testing.T, dir string, args ...string) *screen {
 	t.Helper()

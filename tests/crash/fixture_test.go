@@ -207,7 +207,6 @@ func (f *fixture) visible() map[string][]string {
 	for _, sink := range f.sinks {
 		switch sink := string(sink); sink {
 		case "k":
-			f.k.Settle(f.t)
 			all[sink] = f.ids(f.k.Values(f.t, f.name+"_out", harness.Committed))
 		case "f":
 			all[sink] = f.ids(f.fileLines())

@@ -147,7 +147,6 @@ END;`, f.name, f.k.Addr()))
 	f.finish()
 
 	f.once("u", rows, f.pg.Rows(t, f.db, `SELECT id FROM u WHERE twice = 2 * id`))
-	f.k.Settle(t)
 	last, records := map[string]string{}, f.k.Records(t, f.name+"_keyed", harness.Committed)
 	for _, r := range records {
 		last[string(r.Key)] = string(r.Value)

@@ -38,7 +38,8 @@ type script struct {
 	client *kgo.Client // the last one writer made
 }
 
-const step = 30 * time.Second
+// step bounds a request: a loaded machine is slow, a hang is for ever.
+const step = 3 * time.Minute
 
 func newScript(t *testing.T, b *harness.Broker, tv int16) *script {
 	s := &script{t: t, b: b, tv: tv, id: harness.UniqueName(t), topic: b.Topic(t, 1)}
@@ -175,9 +176,15 @@ func (s *script) init(x txn) string {
 
 // state returns what DescribeTransactions says of the id.
 func (s *script) state(x txn) string {
-	d, err := kadm.NewClient(s.raw).DescribeTransactions(s.ctx(), x.id)
-	s.check(err)
-	got := d[x.id]
+	var got kadm.DescribedTransaction
+	for ctx := s.ctx(); ; {
+		d, err := kadm.NewClient(s.raw).DescribeTransactions(ctx, x.id)
+		s.check(err)
+		// A coordinator that has just started loads its transactions first.
+		if got = d[x.id]; !kerr.IsRetriable(got.Err) || ctx.Err() != nil {
+			break
+		}
+	}
 	if got.Err != nil {
 		return code(got.Err)
 	}
@@ -205,9 +212,16 @@ func (s *script) until(x txn, want string) string {
 // none yet.
 func (s *script) marker(x txn) string {
 	s.t.Helper()
-	ends, err := s.b.Admin(s.t).ListEndOffsets(s.ctx(), x.topic)
-	s.check(err)
-	end, _ := ends.Lookup(x.topic, 0)
+	var end kadm.ListedOffset
+	for ctx := s.ctx(); ; {
+		ends, err := s.b.Admin(s.t).ListEndOffsets(ctx, x.topic)
+		s.check(err)
+		// A partition has no leader for a moment after its broker started.
+		if end, _ = ends.Lookup(x.topic, 0); !kerr.IsRetriable(end.Err) || ctx.Err() != nil {
+			break
+		}
+	}
+	s.check(end.Err)
 	cl := s.b.Client(s.t, kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{x.topic: {0: kgo.NewOffset().At(x.witness)}}))
 	defer cl.Close()

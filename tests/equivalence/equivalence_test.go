@@ -32,6 +32,9 @@ var (
 	verbose = flag.Bool("show", false, "log the queries")
 )
 
+// stuck bounds a query: a loaded machine is slow, a hang is for ever.
+const stuck = 5 * time.Minute
+
 // enough is when a default run stops although it has seeds left.
 const enough = 20 * time.Second
 
@@ -144,7 +147,7 @@ type feedPlace struct {
 
 func runSeed(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 17))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
 	defer func() {
 		_ = checkpoint.SetFailpoint("")

@@ -87,7 +87,7 @@ func pgRows(t *testing.T, f func() ([]string, error), q string) []string {
 // engineRows is the final table of a streaming query.
 func engineRows(t *testing.T, eng *streamsql.Engine, q string) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
 	res, err := eng.Exec(ctx, q)
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 	"github.com/streamsql/streamsql/tests/harness"
 )
 
+// patience bounds every wait for a process: a loaded machine is slow, a hang is for ever.
+const patience = 10 * time.Minute
+
 func TestMain(m *testing.M) { harness.Main(m) }
 
 // startDemo starts the demo with its temporary files in a folder that the test can look into.
@@ -30,7 +33,7 @@ func startDemo(t *testing.T, args ...string) (p *harness.Process, tmp string) {
 
 func TestDemo(t *testing.T) {
 	p, tmp := startDemo(t)
-	code, err := p.Wait(3 * time.Minute)
+	code, err := p.Wait(patience)
 	if err != nil || code != 0 {
 		t.Fatalf("exit %d, %v", code, err)
 	}
@@ -59,13 +62,13 @@ func TestDemo(t *testing.T) {
 // An interrupted demo ends its child and removes its files.
 func TestDemoInterrupted(t *testing.T) {
 	p, tmp := startDemo(t)
-	if err := p.WaitOutput("job started (pid ", time.Minute); err != nil {
+	if err := p.WaitOutput("job started (pid ", patience); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := p.Wait(time.Minute); err != nil || code != 1 {
+	if code, err := p.Wait(patience); err != nil || code != 1 {
 		t.Errorf("exit %d, %v; want 1", code, err)
 	}
 	if !strings.Contains(p.Stderr(), "interrupted") {
@@ -80,11 +83,11 @@ func TestDemoInterrupted(t *testing.T) {
 
 func TestDemoHelp(t *testing.T) {
 	p := harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"demo", "--help"}})
-	if code, err := p.Wait(time.Minute); err != nil || code != 0 || !strings.Contains(p.Stdout(), "-rate") {
+	if code, err := p.Wait(patience); err != nil || code != 0 || !strings.Contains(p.Stdout(), "-rate") {
 		t.Errorf("exit %d, %v: %s", code, err, p.Stdout())
 	}
 	p = harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"demo", "-rate", "0"}})
-	if code, err := p.Wait(time.Minute); err != nil || code != 2 {
+	if code, err := p.Wait(patience); err != nil || code != 2 {
 		t.Errorf("exit %d, %v; want 2", code, err)
 	}
 }

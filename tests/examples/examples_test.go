@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/streamsql/streamsql/tests/harness"
 )
@@ -53,7 +52,7 @@ func TestScripts(t *testing.T) {
 		t.Run(s.file, func(t *testing.T) {
 			p := harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Dir: workspace(t),
 				Args: append([]string{"run", "examples/" + s.file}, s.args...)})
-			if code, err := p.Wait(2 * time.Minute); err != nil || code != 0 {
+			if code, err := p.Wait(patience); err != nil || code != 0 {
 				t.Fatalf("exit %d, %v", code, err)
 			}
 			compare(t, strings.TrimSuffix(s.file, ".sql"), p.Stdout(), s.sort)
@@ -107,7 +106,7 @@ func TestEmbedding(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := harness.Start(t, harness.Command{Path: "go", Args: []string{"run", "./examples/embedding"}, Dir: root})
-	if code, err := p.Wait(5 * time.Minute); err != nil || code != 0 {
+	if code, err := p.Wait(patience); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v", code, err)
 	}
 	compare(t, "embedding", p.Stdout(), false)

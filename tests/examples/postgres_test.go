@@ -46,7 +46,7 @@ func TestKafkaToPostgres(t *testing.T) {
 		if err := p.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		if code, err := p.Wait(time.Minute); err != nil || code != 0 {
+		if code, err := p.Wait(patience); err != nil || code != 0 {
 			t.Fatalf("exit %d, %v", code, err)
 		}
 	}
@@ -89,7 +89,7 @@ func clerk(t *testing.T, pg *harness.PG, db string) string {
 func waitRows(t *testing.T, p *harness.Process, pg *harness.PG, db, query string, want []string) {
 	t.Helper()
 	var got []string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if got = pg.Rows(t, db, query); slices.Equal(got, want) {
 			return
 		}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors/memory"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 func TestExactlyOnceOverFailures(t *testing.T) {
@@ -25,8 +27,9 @@ func TestExactlyOnceOverFailures(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			dir := t.TempDir()
 			var out bytes.Buffer
-			e, err := streamsql.Open(t.TempDir(), &streamsql.Options{Output: &out, Settings: map[string]string{
-				"parallelism.default": "2", "execution.checkpointing.interval": "50 ms",
+			bus := memory.NewBus()
+			e, err := streamsql.Open(t.TempDir(), &streamsql.Options{Connectors: append(streamsql.DefaultConnectors(&out), *bus.Connector()), Settings: map[string]string{
+				"parallelism.default": "2", "execution.checkpointing.interval": "1000 d",
 				"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "5",
 			}})
 			if err != nil {
@@ -37,8 +40,7 @@ func TestExactlyOnceOverFailures(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			exec(t, e, `CREATE TABLE made (id BIGINT, s STRING) WITH ('connector'='datagen', 'rows-per-second'='10000',
-				'fields.id.kind'='sequence', 'fields.id.start'='1', 'fields.id.end'='4000', 'fields.s.length'='4')`)
+			exec(t, e, `CREATE TABLE made (id BIGINT, s STRING) WITH ('connector'='memory', 'bounded'='true')`)
 			exec(t, e, fmt.Sprintf(`CREATE TABLE kept (id BIGINT, s STRING, p BIGINT) PARTITIONED BY (p)
 				WITH ('connector'='filesystem', 'path'='%s', 'format'='json')`, dir))
 			exec(t, e, `CREATE TABLE shown (n BIGINT, ids BIGINT, last_id BIGINT) WITH ('connector'='print')`)
@@ -46,7 +48,14 @@ func TestExactlyOnceOverFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = checkpoint.SetFailpoint("") })
-			exec(t, e, `INSERT INTO kept SELECT id, s, MOD(id, 3) FROM made`)
+			r, err := e.Exec(context.Background(), `INSERT INTO kept SELECT id, s, MOD(id, 3) FROM made`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			feed(t, bus.Feed("made"), r.Job)
+			if err := r.Job.Wait(context.Background()); err != nil {
+				t.Fatal(err)
+			}
 			if !checkpoint.FailpointHit() {
 				t.Fatal("the failpoint was not reached")
 			}
@@ -59,6 +68,22 @@ func TestExactlyOnceOverFailures(t *testing.T) {
 			residue(t, dir)
 		})
 	}
+}
+
+// feed gives the job 4000 rows, with a checkpoint after each 500 of them. One that the failpoint spoils is told as an error.
+func feed(t *testing.T, f *memory.Feed, j *streamsql.Job) {
+	t.Helper()
+	f.SetSplits(2)
+	for id := int64(1); id <= 4000; id++ {
+		f.Append(int(id%2), memory.Insert(types.IntDatum(id), types.StrDatum(fmt.Sprintf("%04d", id))))
+		if id%500 != 0 {
+			continue
+		}
+		if _, err := j.Checkpoint(context.Background()); err != nil && j.Status().State.Ended() {
+			t.Fatal(j.Wait(context.Background()))
+		}
+	}
+	f.Close()
 }
 
 // exec runs a statement and, when it starts a job, waits for its end.

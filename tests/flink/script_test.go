@@ -18,8 +18,8 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// stuck bounds a script.
-const stuck = 30 * time.Second
+// stuck bounds a script: a loaded machine is slow, a hang is for ever.
+const stuck = 5 * time.Minute
 
 var (
 	headerLine = regexp.MustCompile(`(?m)^-- (mode|compare|timeout|differs|digest): *(.*)$`)

@@ -78,6 +78,9 @@ const kafkaPOM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 // fetchTimeout bounds one Maven run; a first one on a slow line takes about a minute.
 const fetchTimeout = 8 * time.Minute
 
+// fetchTries is how often a fetch is tried.
+const fetchTries = 4
+
 // kafkaJars returns the directory holding the jars of the given Kafka version, fetching them with Maven when they are not
 // cached. Parallel callers, in this process or another, wait for the one that fetches.
 func kafkaJars(version string) (string, error) {
@@ -105,11 +108,14 @@ func kafkaJars(version string) (string, error) {
 	}
 	part := home + ".part"
 	for try := 1; ; try++ {
-		if err := fetchKafka(part, version); err == nil {
+		err := fetchKafka(part, version, try > 1)
+		if err == nil {
 			break
-		} else if try == 3 {
+		}
+		if try == fetchTries {
 			return "", fmt.Errorf("fetch Apache Kafka %s with Maven (tried %d times): %w", version, try, err)
 		}
+		time.Sleep(time.Duration(try) * 10 * time.Second) // a repository that is down for a moment
 	}
 	if err := os.Rename(part, home); err != nil {
 		return "", err
@@ -117,8 +123,9 @@ func kafkaJars(version string) (string, error) {
 	return libs, nil
 }
 
-// fetchKafka copies the jars of a Kafka version into part/libs.
-func fetchKafka(part, version string) error {
+// fetchKafka copies the jars of a Kafka version into part/libs. With again, Maven asks once more for what it remembers as
+// missing.
+func fetchKafka(part, version string, again bool) error {
 	if err := os.RemoveAll(part); err != nil {
 		return err
 	}
@@ -130,7 +137,11 @@ func fetchKafka(part, version string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "mvn", "-B", "-q", "-ntp", "package")
+	args := []string{"-B", "-q", "-ntp", "package"}
+	if again {
+		args = append(args, "-U")
+	}
+	cmd := exec.CommandContext(ctx, "mvn", args...)
 	cmd.Dir = part
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(string(out), 30))

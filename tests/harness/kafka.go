@@ -18,7 +18,7 @@ import (
 )
 
 // startTimeout bounds the start of a server. It is generous because a loaded machine is slow, not broken.
-const startTimeout = 2 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // Broker is a running Apache Kafka cluster of one or more nodes.
 type Broker struct {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -20,7 +22,7 @@ import (
 )
 
 // requestTimeout bounds what the helpers here ask of a broker.
-const requestTimeout = time.Minute
+const requestTimeout = 3 * time.Minute
 
 // ClientOpts returns what a kgo client needs to reach the broker as a user would: addresses, login, TLS.
 func (b *Broker) ClientOpts() []kgo.Opt {
@@ -80,7 +82,7 @@ func UniqueName(t testing.TB) string {
 	return fmt.Sprintf("t_%s_%d", clean[:min(len(clean), 45)], names.Add(1))
 }
 
-// CreateTopic creates a topic. configs may be nil.
+// CreateTopic creates a topic that every broker knows when it returns. configs may be nil.
 func (b *Broker) CreateTopic(t testing.TB, name string, partitions int32, configs map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
@@ -89,10 +91,72 @@ func (b *Broker) CreateTopic(t testing.TB, name string, partitions int32, config
 	for k, v := range configs {
 		cs[k] = &v
 	}
+	adm := b.Admin(t)
+	defer adm.Close()
 	// -1: the broker's default.replication.factor.
-	if _, err := b.Admin(t).CreateTopic(ctx, partitions, -1, cs, name); err != nil {
+	if _, err := adm.CreateTopic(ctx, partitions, -1, cs, name); err != nil {
 		t.Fatalf("harness: create topic %s: %v", name, err)
 	}
+	if err := b.awaitTopic(ctx, name, int(partitions)); err != nil {
+		t.Fatalf("harness: topic %s is created and does not appear: %v", name, err)
+	}
+}
+
+// awaitTopic waits until every running node knows the topic with a leader for each partition. The answer to the creation
+// comes from the controller; brokers apply it when they get to it, and deny the topic until then.
+func (b *Broker) awaitTopic(ctx context.Context, name string, partitions int) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.addrs(false)...))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for i, seed := range cl.SeedBrokers() {
+		for n := b.nodes[i]; n.running(); {
+			req := kmsg.NewPtrMetadataRequest()
+			topic := kmsg.NewMetadataRequestTopic()
+			topic.Topic = kmsg.StringPtr(name)
+			req.Topics = []kmsg.MetadataRequestTopic{topic}
+			m, err := req.RequestWith(ctx, seed)
+			if err == nil && led(m.Topics) == partitions {
+				break
+			}
+			if err := wait(ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// led counts the partitions that have a leader.
+func led(topics []kmsg.MetadataResponseTopic) (n int) {
+	for _, t := range topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode == 0 && p.Leader >= 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// wait lets a moment pass before something is asked again. It returns why not when ctx is over: last, if there is one.
+func wait(ctx context.Context, last error) error {
+	select {
+	case <-ctx.Done():
+		return cmp.Or(last, ctx.Err())
+	case <-time.After(20 * time.Millisecond):
+		return nil
+	}
+}
+
+// retriable reports that an error passes by itself: leaders and coordinators move, and load, while a cluster starts.
+func retriable(err error) bool {
+	var shards *kadm.ShardErrors
+	if errors.As(err, &shards) {
+		return !slices.ContainsFunc(shards.Errs, func(e kadm.ShardError) bool { return !retriable(e.Err) })
+	}
+	return kerr.IsRetriable(err)
 }
 
 // Topic creates a topic of this test's own and returns its name.
@@ -130,11 +194,19 @@ const (
 )
 
 // Records reads the topic from its start to what is its end now and returns the records, partition by partition in
-// offset order. Under Committed the end is the last stable offset: where the oldest open transaction starts.
-// Control records are left out.
+// offset order. Under Committed the end is the last stable offset: where the oldest open transaction starts; transactions
+// that are decided already are waited for. Control records are left out.
 func (b *Broker) Records(t testing.TB, topic string, iso Isolation) []*kgo.Record {
 	t.Helper()
-	rs, err := b.read(t, topic, iso)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	if iso == Committed {
+		b.settle(ctx, t)
+	}
+	rs, err := b.read(ctx, t, topic, iso)
+	for err != nil && retriable(err) && wait(ctx, err) == nil {
+		rs, err = b.read(ctx, t, topic, iso)
+	}
 	if err != nil {
 		t.Fatalf("harness: read %s: %v", topic, err)
 	}
@@ -154,9 +226,7 @@ func (b *Broker) Values(t testing.TB, topic string, iso Isolation) []string {
 // read reads everything and decides by the control records what a read-committed consumer is shown. It does not fetch
 // with read-committed isolation: such a fetch delivers nothing, not even a position, for aborted records whose marker lies
 // behind the last stable offset, so a reader that knows only the end offset would wait for ever.
-func (b *Broker) read(t testing.TB, topic string, iso Isolation) ([]*kgo.Record, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
+func (b *Broker) read(ctx context.Context, t testing.TB, topic string, iso Isolation) ([]*kgo.Record, error) {
 	adm := b.Admin(t)
 	defer adm.Close()
 	// The stable ends come first: what is decided between the two requests must not be shown twice as undecided.
@@ -248,11 +318,12 @@ func visible(rs []*kgo.Record, iso Isolation) []bool {
 // decided, with their state. It waits for decided ones whose markers are still being written.
 func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string {
 	t.Helper()
-	txns := b.settled(t)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
 	open := map[string]string{}
-	for id, txn := range txns {
+	for id, txn := range b.settle(ctx, t) {
 		switch txn.State {
-		case "Empty", "CompleteCommit", "CompleteAbort", "Dead":
+		case "Empty", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead":
 		default:
 			if strings.HasPrefix(id, prefix) {
 				open[id] = txn.State
@@ -262,35 +333,32 @@ func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string
 	return open
 }
 
-// Settle waits until every decided transaction has its markers in the log: what is committed is then seen by Records.
-func (b *Broker) Settle(t testing.TB) {
+// settle lists all transactions once those that were decided at its call have their markers in the log: a broker answers a
+// commit before that, and readers see the records only then.
+func (b *Broker) settle(ctx context.Context, t testing.TB) kadm.ListedTransactions {
 	t.Helper()
-	b.settled(t)
-}
-
-// settled lists all transactions once none is in a Prepare state: a broker answers a commit before its markers are in
-// the log, and readers see the records only then.
-func (b *Broker) settled(t testing.TB) kadm.ListedTransactions {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
-	defer cancel()
 	adm := b.Admin(t)
+	defer adm.Close()
+	var pending map[string]bool // nil before the first list
 	for {
 		txns, err := adm.ListTransactions(ctx, nil, nil)
-		if err != nil {
+		switch {
+		case err == nil:
+			now := map[string]bool{}
+			for id, txn := range txns {
+				if strings.HasPrefix(txn.State, "Prepare") && (pending == nil || pending[id]) {
+					now[id] = true
+				}
+			}
+			if pending = now; len(pending) == 0 {
+				return txns
+			}
+			err = fmt.Errorf("decided and without markers: %v", slices.Collect(maps.Keys(pending)))
+		case !retriable(err):
 			t.Fatalf("harness: list transactions: %v", err)
 		}
-		pending := false
-		for _, txn := range txns {
-			pending = pending || strings.HasPrefix(txn.State, "Prepare")
-		}
-		if !pending {
-			return txns
-		}
-		select {
-		case <-ctx.Done():
-			return txns
-		case <-time.After(20 * time.Millisecond):
+		if err := wait(ctx, err); err != nil {
+			t.Fatalf("harness: transactions do not settle: %v", err)
 		}
 	}
 }

@@ -111,7 +111,12 @@ func runDir(name string) (string, error) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			return "", err
 		}
-		if shared.owner, err = lockFile(filepath.Join(dir, "owner.lock"), true); err != nil {
+		// Locked before it has the name that sweep looks for: the sweep of another process could otherwise come between.
+		fresh := filepath.Join(dir, "owner.new")
+		if shared.owner, err = lockFile(fresh, true); err != nil {
+			return "", err
+		}
+		if err := os.Rename(fresh, filepath.Join(dir, "owner.lock")); err != nil {
 			return "", err
 		}
 		shared.dir = dir

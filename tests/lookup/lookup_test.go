@@ -50,7 +50,7 @@ func newEnv(t *testing.T, tableOptions string) *env {
 	t.Helper()
 	e := &env{t: t, bus: memory.NewBus(), pg: harness.SharedPostgres(t)}
 	var cancel context.CancelFunc
-	e.ctx, cancel = context.WithTimeout(context.Background(), 2*time.Minute)
+	e.ctx, cancel = context.WithTimeout(context.Background(), 10*time.Minute) // a hang, also on a loaded machine
 	t.Cleanup(cancel)
 	e.db = e.pg.CreateDatabase(t)
 	e.pg.Exec(t, e.db, `CREATE TABLE address (customer int, city varchar(20)); CREATE INDEX ON address (customer)`)

@@ -16,6 +16,9 @@ import (
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
+// stuck bounds a script: a loaded machine is slow, a hang is for ever.
+const stuck = 5 * time.Minute
+
 func open(t *testing.T) *streamsql.Engine {
 	t.Helper()
 	e, err := streamsql.Open(filepath.Join(t.TempDir(), "state"), nil)
@@ -29,7 +32,7 @@ func open(t *testing.T) *streamsql.Engine {
 // run executes a script and returns the rows of its last query, one line each, and the error as a user sees it.
 func run(t *testing.T, script string) (rows, failure string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
 	err := func() error {
 		s := open(t).Script(script)
@@ -197,7 +200,7 @@ func TestStateRemovedWhileRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
 	s := e.Script(`SET 'execution.checkpointing.interval' = '50 ms';
 		SET 'restart-strategy.exponential-delay.initial-backoff' = '10 ms';

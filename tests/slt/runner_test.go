@@ -23,8 +23,8 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// stuck bounds every wait: a script that takes longer hangs.
-const stuck = 20 * time.Second
+// stuck bounds every wait of a script: a loaded machine is slow, a hang is for ever.
+const stuck = 5 * time.Minute
 
 // runner is a script's engine and what the script did with it.
 type runner struct {

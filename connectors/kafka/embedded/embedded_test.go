@@ -13,7 +13,7 @@ import (
 
 // Records survive a restart of the broker, topics are created by use, and a directory has one user.
 func TestRestart(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	b, err := embedded.Start(embedded.Options{Dir: dir, Partitions: 2})
