@@ -70,7 +70,7 @@ func (f *fixture) timeOut() {
 // Everything of the newest checkpoint is undone: the job goes back one checkpoint, and is exact.
 func TestTransactionTimeoutRewinds(t *testing.T) {
 	t.Parallel()
-	f := newFixtureWith(t, setup{settings: shortCheckpoints, kafka: shortTimeout, rate: 4000})
+	f := newFixtureWith(t, setup{settings: shortCheckpoints, kafka: shortTimeout})
 	f.crashAt("publish.after:3")
 	before := f.world()
 	if before.open == 0 {
@@ -88,7 +88,7 @@ func TestTransactionTimeoutRewinds(t *testing.T) {
 // what is lost, again and again, until the user decides.
 func TestTransactionTimeoutWithCommittedSiblingStops(t *testing.T) {
 	t.Parallel()
-	f := newFixtureWith(t, setup{sinks: "fk", settings: shortCheckpoints, kafka: shortTimeout, rate: 4000})
+	f := newFixtureWith(t, setup{sinks: "fk", settings: shortCheckpoints, kafka: shortTimeout})
 	f.crashAt("commit.during:3") // the first sink is committed, the second is not
 	if w := f.world(); w.open == 0 || w.rows["f"] == w.rows["k"] {
 		t.Fatalf("the crash did not come between the commits of files and kafka: %+v", w)
@@ -108,7 +108,7 @@ func TestTransactionTimeoutWithCommittedSiblingStops(t *testing.T) {
 func TestForeignAbortRewindsTheRunningJob(t *testing.T) {
 	// Commits go by the name of the sink: k is the first to find out, and nothing of the checkpoint is visible then.
 	// The interval is long enough for rows in every checkpoint, also on a busy machine: an empty one has no transaction.
-	f := newFixtureWith(t, setup{sinks: "kpw", rate: 4000, settings: `SET 'execution.checkpointing.interval' = '400 ms';`})
+	f := newFixtureWith(t, setup{sinks: "kpw", settings: `SET 'execution.checkpointing.interval' = '400 ms';`})
 	p := f.suspended("publish.after:3")
 	open := f.openTransactions()
 	if len(open) == 0 {

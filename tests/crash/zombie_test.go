@@ -69,7 +69,7 @@ func TestZombieWakesAfterReplacementEnded(t *testing.T) {
 	for _, point := range zombiePoints {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			f := newFixtureWith(t, setup{sinks: "kpwuf", rate: 4000})
+			f := newFixtureWith(t, setup{sinks: "kpwuf"})
 			zombie := f.suspended(point)
 			f.finish("--take-over")
 			f.check(rows)
@@ -89,7 +89,7 @@ func TestZombieWakesAtWork(t *testing.T) {
 	for _, point := range zombiePoints {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			f := newFixtureWith(t, setup{sinks: "kpwuf", rate: 4000})
+			f := newFixtureWith(t, setup{sinks: "kpwuf"})
 			zombie := f.suspended(point)
 			replacement := f.suspended("publish.after:2", "--take-over")
 			f.resume(zombie)
@@ -107,7 +107,7 @@ func TestZombieWakesInRestore(t *testing.T) {
 	for _, point := range []string{"restore.begin:1", "kafka.commit.before:1", "postgres.commit.during:1", "restore.committed:1", "restore.aborted:1"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			f := newFixtureWith(t, setup{sinks: "kpwuf", rate: 4000})
+			f := newFixtureWith(t, setup{sinks: "kpwuf"})
 			f.crashAt("publish.after:2")
 			zombie := f.suspended(point)
 			replacement := f.suspended("publish.after:2", "--take-over")
