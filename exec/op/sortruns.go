@@ -166,7 +166,7 @@ func enough(err error) error {
 
 // forget is the sorter without entries.
 func (s *runSorter) forget() {
-	s.buf, s.spare, s.entries, s.runs, s.bound = nil, nil, nil, nil, nil
+	s.buf, s.entries, s.runs, s.bound = s.buf[:0], s.entries[:0], nil, nil
 }
 
 // save appends the list of runs; the buffer has been flushed.

@@ -3,7 +3,6 @@ package op
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -46,19 +45,14 @@ type temporalJoin struct {
 	watermark exec.Watermark
 	seq       uint64
 
-	keys  checkpoint.Keys
-	val   []byte
-	sub   []byte
-	due   []dueRow
-	store []byte // rows of due
+	keys checkpoint.Keys
+	val  []byte
+	sub  []byte
+	due  *runSorter // left rows of a key whose time has come: sequence → time, kind, row; empty between calls
 }
 
-// dueRow is a left row whose time has come.
-type dueRow struct {
-	seq      uint64
-	time     int64
-	from, to int // in temporalJoin.store
-}
+// temporalPass is how many rows are handled between two probes.
+const temporalPass = 2 * batch.Size
 
 // temporalStep is the width of a slice of timers: left rows wait for as long as the watermark lags, versions can lie
 // far ahead.
@@ -80,6 +74,9 @@ func (j *temporalJoin) Open(s exec.Subtask) (err error) {
 		return err
 	}
 	if j.timers, err = openTimers(s, "timers", temporalStep); err != nil {
+		return err
+	}
+	if j.due, err = openRunSorter(s, "due", rowFormat(sp.Left)); err != nil {
 		return err
 	}
 	if sp.TTL > 0 {
@@ -205,23 +202,17 @@ func (j *temporalJoin) join(keys *checkpoint.Keys, out exec.Emitter) error {
 		return err
 	}
 	for i := range keys.Len() {
-		left, versions := j.left.at(i), j.versions.at(i)
-		if err := j.collect(left); err != nil {
+		if err := j.joinKey(keys, i, out); err != nil {
 			return err
 		}
-		for k := range j.due {
-			if err := j.emit(&j.due[k], versions, out); err != nil {
-				return err
-			}
-		}
-		oldest, _, ok, err := left.first()
+		oldest, _, ok, err := j.left.at(i).first()
 		if err != nil {
 			return err
 		}
 		if ok {
 			j.timers.add(fromOrderedTime(oldest), keys.Key(i), keys.Hashes[i])
 		}
-		next, ok, err := j.trim(versions)
+		next, ok, err := j.trim(j.versions.at(i))
 		if err != nil {
 			return err
 		}
@@ -235,42 +226,69 @@ func (j *temporalJoin) join(keys *checkpoint.Keys, out exec.Emitter) error {
 	return j.versions.done()
 }
 
-// collect takes the rows whose time has come out of b, into j.due, in the order of their arrival.
-func (j *temporalJoin) collect(b bucket) error {
-	j.due, j.store = j.due[:0], j.store[:0]
-	err := b.ascend(nil, func(sub, val []byte) bool {
-		t := fromOrderedTime(sub)
-		if exec.Watermark(t) > j.watermark {
-			return false
+// joinKey takes the left rows of key i whose time has come out of state and emits what they make, in the order of their
+// arrival.
+func (j *temporalJoin) joinKey(keys *checkpoint.Keys, i int, out exec.Emitter) error {
+	for more := true; more; {
+		var err error
+		if more, err = j.collect(j.left.at(i)); err != nil {
+			return err
 		}
-		from := len(j.store)
-		j.store = append(j.store, val...)
-		j.due = append(j.due, dueRow{seq: binary.BigEndian.Uint64(sub[8:]), time: t, from: from, to: len(j.store)})
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for i := range j.due {
-		j.sub = binary.BigEndian.AppendUint64(orderedTime(j.sub[:0], j.due[i].time), j.due[i].seq)
-		if _, err := b.remove(j.sub); err != nil {
+		if !more {
+			break
+		}
+		if err := j.left.done(); err != nil {
+			return err
+		}
+		if err := j.left.probe(keys); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(j.due, func(a, b dueRow) int {
-		if a.seq < b.seq {
-			return -1
+	rows := 0
+	return j.due.each(func(_, val []byte) error {
+		if rows++; rows%temporalPass == 0 {
+			if err := j.versions.probe(keys); err != nil {
+				return err
+			}
 		}
-		return 1
+		return j.emit(fromOrderedTime(val), val[8:], j.versions.at(i), out)
 	})
-	return nil
 }
 
-// emit makes the output of a left row: the newest version not later than it, if that is not a deletion.
-func (j *temporalJoin) emit(d *dueRow, versions bucket, out exec.Emitter) error {
-	row := j.store[d.from:d.to]
+// collect moves rows whose time has come from b to j.due. more says that there are others.
+func (j *temporalJoin) collect(b bucket) (more bool, err error) {
+	q, n := j.due, 0
+	var failed error
+	err = b.ascend(nil, func(sub, val []byte) bool {
+		if exec.Watermark(fromOrderedTime(sub)) > j.watermark {
+			return false
+		}
+		if more = n == temporalPass; more {
+			return false
+		}
+		n++
+		from := len(q.buf)
+		q.buf = append(q.buf, sub[8:]...)
+		mid := len(q.buf)
+		q.buf = append(append(q.buf, sub[:8]...), val...)
+		j.sub = append(j.sub[:0], sub...)
+		failed = q.added(from, mid)
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && n > 0 {
+		err = b.removeBelow(append(j.sub, 0))
+	}
+	return more, err
+}
+
+// emit makes the output of a left row, its kind before it: the newest version not later than it, if that is not a
+// deletion.
+func (j *temporalJoin) emit(time int64, row []byte, versions bucket, out exec.Emitter) error {
 	kind := types.RowKind(row[0])
-	j.sub = orderedTime(j.sub[:0], d.time+1)
+	j.sub = orderedTime(j.sub[:0], time+1)
 	var version []byte
 	err := versions.descend(j.sub, func(_, val []byte) bool {
 		if !types.RowKind(val[0]).IsRetract() {
@@ -301,26 +319,28 @@ func (j *temporalJoin) emit(d *dueRow, versions bucket, out exec.Emitter) error 
 // trim removes the versions older than the newest one that is not later than the watermark. When more than one version
 // is left, next is when the next can go.
 func (j *temporalJoin) trim(versions bucket) (next int64, ok bool, err error) {
-	j.sub = j.sub[:0]
-	after := int64(exec.AddWatermark(j.watermark, 1))
-	err = versions.ascend(nil, func(sub, _ []byte) bool {
-		if t := fromOrderedTime(sub); t >= after && j.watermark != exec.MaxWatermark {
-			next, ok = t, true
-			return false
-		}
-		j.sub = append(j.sub, sub...)
-		return true
+	j.sub = orderedTime(j.sub[:0], int64(exec.AddWatermark(j.watermark, 1)))
+	from := j.sub
+	if j.watermark == exec.MaxWatermark {
+		from = nil
+	}
+	newest := false
+	err = versions.descend(from, func(sub, _ []byte) bool {
+		newest = true
+		j.val = append(j.val[:0], sub...)
+		return false
 	})
-	if err != nil {
+	if err != nil || !newest {
 		return 0, false, err
 	}
-	ok = ok && len(j.sub) > 0
-	for s := j.sub; len(s) > 8; s = s[8:] {
-		if _, err := versions.remove(s[:8]); err != nil {
-			return 0, false, err
-		}
+	if err := versions.removeBelow(j.val); err != nil || from == nil {
+		return 0, false, err
 	}
-	return next, ok, nil
+	err = versions.ascend(from, func(sub, _ []byte) bool {
+		next, ok = fromOrderedTime(sub), true
+		return false
+	})
+	return next, ok, err
 }
 
 // NextTimer implements exec.ProcessingTimer.

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/streamsql/streamsql/exec"
@@ -109,4 +110,56 @@ func TestTemporalJoinTTL(t *testing.T) {
 	tick(13000)
 	o.rows(0, "a@4:4", "")
 	o.mark(4, "+I b@4:3 -@-:-, +I a@4:4 -@-:-")
+}
+
+// More rows of one key than are handled in a pass leave in the order of their arrival, each with its version, and the
+// versions that nothing can ask for any more are dropped, with state on disk.
+func TestTemporalJoinManyRows(t *testing.T) {
+	const n = 3*temporalPass + 7
+	o := newTimedOp(t, NewTemporalJoin(temporal(true)), 64<<10)
+	for _, port := range []int{1, 0} {
+		b := newTimedBatch(t)
+		for i := range n {
+			at := n - i // the latest first
+			if port == 1 && at%2 == 1 {
+				continue // a version every other millisecond
+			}
+			b.Cols[0].AppendStr("a")
+			b.Cols[1].AppendI64(int64(at) * 1000)
+			b.Cols[2].AppendI64(int64(at))
+			b.RowKindDone(types.Insert)
+			if b.Full() || at <= 2 {
+				if err := o.op.Process(port, b.Finish(), &o.out); err != nil {
+					t.Fatal(err)
+				}
+				b.Reset()
+			}
+		}
+	}
+	o.restart()
+	if err := o.op.OnWatermark(n, &o.out); err != nil {
+		t.Fatal(err)
+	}
+	got := o.out.rows
+	if len(got) != n {
+		t.Fatalf("%d rows, want %d", len(got), n)
+	}
+	for i, r := range got {
+		at := n - i
+		want := fmt.Sprintf("+I a@%d:%d a@%d:%d", at, at, at&^1, at&^1)
+		if at == 1 {
+			want = "+I a@1:1 -@-:-"
+		}
+		if r != want {
+			t.Fatalf("row %d is %s, want %s", i, r, want)
+		}
+	}
+	j := o.op.(*temporalJoin)
+	left := 0
+	if err := j.versions.scan(func(_, _, _ []byte) bool { left++; return true }); err != nil || left != 1 {
+		t.Errorf("%d versions are left, %v", left, err)
+	}
+	if len(j.due.runs) > 0 || j.due.table.Len() > 0 || cap(j.due.buf) > 2*sortBuffer {
+		t.Errorf("%d runs and %d chunks are left", len(j.due.runs), j.due.table.Len())
+	}
 }
