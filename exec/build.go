@@ -69,7 +69,7 @@ func (at *attempt) newMember(n *Node, k int, cp *checkpoint.Checkpoint) *member 
 	id := checkpoint.SubtaskID{Operator: n.ID, Index: k}
 	c := &at.job.counters
 	m := &member{node: n, id: id, restore: restoredOf(cp, n.ID), rowsIn: c.counter(id, counterIn), wm: c.counter(id, counterWatermark)}
-	m.out.rows = c.counter(id, counterOut)
+	m.out.rows, m.out.done = c.counter(id, counterOut), at.done
 	m.wm.Set(int64(NoWatermark))
 	switch {
 	case n.Operator != nil:

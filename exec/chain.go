@@ -82,6 +82,7 @@ type output struct {
 	chained []*member
 	ships   []*shipper
 	rows    *Counter
+	done    <-chan struct{} // closed when the attempt ends
 }
 
 // Emit implements Emitter.
@@ -89,6 +90,11 @@ func (o *output) Emit(b *batch.Batch) error {
 	n := b.Len()
 	if n == 0 {
 		return nil
+	}
+	select {
+	case <-o.done: // an operator can have very much to emit at once
+		return errStopping
+	default:
 	}
 	o.rows.Add(int64(n))
 	for _, m := range o.chained {

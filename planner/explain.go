@@ -131,6 +131,9 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 	for _, g := range plan.growing(root) {
 		line("grows for ever", "%s", g)
 	}
+	for _, c := range costs(root) {
+		line("much work", "%s", c)
+	}
 	for _, o := range outside(root) {
 		line("not covered", "%s", o)
 	}

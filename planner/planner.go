@@ -222,7 +222,7 @@ func sinkPlan(r *phys) SinkPlan {
 
 // warnings are what works but hardly is what the user wants.
 func (plan *Plan) warnings() []string {
-	var out []string
+	out := costs(plan.roots...)
 	for _, s := range plan.Sinks {
 		if s.Mode.Delivery != connectors.TwoPhaseCommit {
 			continue

@@ -2,6 +2,7 @@ package op
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -17,6 +18,26 @@ type distinctSet struct {
 	slots int
 	keys  checkpoint.Keys
 	refs  []checkpoint.Ref
+	// index lists the keys of every window, to forget them with it; nil without windows. A value that is in a window stays
+	// until then, so that none is listed twice.
+	index *cellIndex
+}
+
+// openIndex opens the index named name. Keys begin with windowKey; groupHash is the hash of the group a key belongs to.
+func (d *distinctSet) openIndex(s exec.Subtask, name string, groupHash func(key []byte) uint64) (err error) {
+	if d.index, err = openCellIndex(s, name); err != nil || len(d.index.cells) > 0 || d.table.Len() == 0 {
+		return err
+	}
+	// State of a time without an index.
+	var failed error
+	err = d.table.Visit(func(key, _ []byte) bool {
+		failed = d.index.add(windowEnd(key), groupHash(key), key[8:])
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
 }
 
 // probe looks up (group, value) for every row of the batch whose argument is not NULL; others get no key bytes of a
@@ -52,10 +73,14 @@ func (d *distinctSet) row(i int) (checkpoint.Ref, error) {
 	if err != nil {
 		return r, err
 	}
+	d.refs[i] = r
 	if created {
 		clear(d.table.Mutable(r))
+		if d.index != nil {
+			key := d.keys.Key(i)
+			return r, d.index.add(windowEnd(key), d.keys.Hashes[i], key[8:])
+		}
 	}
-	d.refs[i] = r
 	return r, nil
 }
 
@@ -94,6 +119,9 @@ func (d *distinctSet) count(slot, i int, sign int64) (bool, error) {
 
 // sweep removes the values of the batch that nobody counts any more.
 func (d *distinctSet) sweep() {
+	if d.index != nil {
+		return
+	}
 	slices.Sort(d.refs)
 	last := checkpoint.NoRow
 	for _, r := range d.refs {
@@ -112,39 +140,47 @@ func (d *distinctSet) sweep() {
 	d.refs = d.refs[:0]
 }
 
-// dropWindows removes the values of the windows in due, which ascends; keys begin with windowKey. All windows take one
-// pass over the table: it is as long for one window as for a thousand. groupHash is the hash of the group a key belongs to.
-func (d *distinctSet) dropWindows(due []int64, groupHash func(key []byte) uint64) error {
-	prefix := commonKey(due)
-	for full := true; full; {
-		d.keys.Reset()
-		at := 0
-		err := d.table.Scan(prefix, func(key, _ []byte) bool {
-			end := windowEnd(key)
-			for at < len(due) && due[at] < end {
-				at++
+// dropWindow removes the values of the window ending at end.
+func (d *distinctSet) dropWindow(end int64) error {
+	d.keys.Reset()
+	for g := range checkpoint.KeyGroups {
+		err := d.index.visit(end, g, func(key []byte) error {
+			addCellKey(&d.keys, end, key, uint64(g)<<57)
+			if d.keys.Len() < batch.Size {
+				return nil
 			}
-			if at == len(due) || due[at] != end {
-				return at < len(due)
-			}
-			start := len(d.keys.Buf)
-			d.keys.Buf = append(d.keys.Buf, key...)
-			d.keys.Ends = append(d.keys.Ends, int32(len(d.keys.Buf)))
-			d.keys.Hashes = append(d.keys.Hashes, subHash(groupHash(key), d.keys.Buf[start:]))
-			return d.keys.Len() < scanPass
+			return d.drop()
 		})
 		if err != nil {
 			return err
 		}
-		full = d.keys.Len() == scanPass
-		d.refs = resize(d.refs, d.keys.Len())
-		if err := d.table.Probe(&d.keys, d.refs); err != nil {
-			return err
+	}
+	if err := d.drop(); err != nil {
+		return err
+	}
+	return d.index.drop(end)
+}
+
+// drop removes the rows of the keys collected.
+func (d *distinctSet) drop() error {
+	d.refs = resize(d.refs, d.keys.Len())
+	if err := d.table.Probe(&d.keys, d.refs); err != nil {
+		return err
+	}
+	for _, r := range d.refs {
+		if r != checkpoint.NoRow {
+			d.table.Delete(r)
 		}
-		for _, r := range d.refs {
-			if r != checkpoint.NoRow {
-				d.table.Delete(r)
-			}
+	}
+	d.keys.Reset()
+	return nil
+}
+
+// openIndexes opens the indexes of the distinct sets; state is the name of the main table.
+func (c *aggCore) openIndexes(s exec.Subtask, state string, groupHash func(key []byte) uint64) error {
+	for _, d := range c.distinct {
+		if err := d.openIndex(s, state+".distinct."+strconv.Itoa(d.arg)+".index", groupHash); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -52,7 +52,12 @@ func (a *sessionResult) mergeable() bool {
 func (a *sessionResult) open(s exec.Subtask) error {
 	a.out = batch.NewBuilder(a.spec.Output)
 	a.res = make([]types.Datum, len(a.spec.Aggs))
-	return a.core.open(s, coreSpec{aggs: a.spec.Aggs, retract: a.spec.InputMode != types.AppendOnly, state: "windows"})
+	err := a.core.open(s, coreSpec{aggs: a.spec.Aggs, retract: a.spec.InputMode != types.AppendOnly, state: "windows"})
+	if err != nil {
+		return err
+	}
+	// Values are in state while their session fires; a checkpoint has none.
+	return a.core.openIndexes(s, "windows", func([]byte) uint64 { return 0 })
 }
 
 // result appends the output row of a session, whose group in the core has this key, hash and row; none when retractions
@@ -210,7 +215,7 @@ func (a *sessionResult) session(f firedSession, rows *sessionReader, out exec.Em
 		return err
 	}
 	for _, d := range a.core.distinct {
-		if err := d.dropWindows([]int64{f.id}, func([]byte) uint64 { return f.hash }); err != nil {
+		if err := d.dropWindow(f.id); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 
@@ -72,7 +73,8 @@ type windowAggregate struct {
 	page      keyPage
 	merged    mergeTable
 	moved     []byte
-	dropped   []int64 // cells dropped by the current firing, ascending
+	order     []int64 // while windows fire: the cells, ascending; those before have been dropped
+	ctx       context.Context
 	out       *batch.Builder
 	res       []types.Datum
 }
@@ -90,7 +92,7 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	w.enc = exec.NewKeyEncoder(w.spec.Keys)
 	w.clock = newWindowClock(w.spec.Window, w.spec.Input, w.spec.Session)
 	w.late = s.Counter("late-dropped")
-	w.now = s.Now
+	w.now, w.ctx = s.Now, exec.ContextOf(s)
 	w.out = batch.NewBuilder(w.spec.Output)
 	w.res = make([]types.Datum, len(w.spec.Aggs))
 	w.keyCols = append(w.keyCols, w.out.Cols[:len(w.spec.Keys)]...)
@@ -114,7 +116,7 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	for end := range w.index.cells {
 		w.schedule(end)
 	}
-	return nil
+	return w.core.openIndexes(s, "windows", w.groupHash)
 }
 
 // groupTimes is the event time that had passed for each key group when the restored checkpoint was taken.
@@ -163,7 +165,8 @@ func (w *windowAggregate) passed(hash uint64) exec.Watermark {
 
 // schedule lowers next to the first window that the cell is part of and that has not fired.
 func (w *windowAggregate) schedule(cell int64) {
-	for end, last := w.windowsOf(cell); end <= last; end += w.clock.next() {
+	end, last := w.windowsOf(cell)
+	for end = w.clock.skip(end, w.watermark, w.clock.next()); end <= last; end += w.clock.next() {
 		if f := exec.Watermark(w.clock.fireTime(end)); f > w.watermark {
 			w.next = min(w.next, f)
 			return
@@ -341,6 +344,11 @@ func (w *windowAggregate) OnTimer(now int64, out exec.Emitter) error {
 
 // OnBarrier implements exec.Operator: the watermark is state, so that a restore drops no row as late that was in time.
 func (w *windowAggregate) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
+	for _, d := range w.core.distinct {
+		if err := d.index.flush(); err != nil {
+			return nil, err
+		}
+	}
 	return binary.BigEndian.AppendUint64(nil, uint64(w.watermark)), w.index.flush()
 }
 

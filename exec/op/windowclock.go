@@ -1,8 +1,10 @@
 package op
 
 import (
+	"math"
 	"time"
 
+	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
@@ -160,6 +162,19 @@ func (c *windowClock) shiftAt(ms int64) int64 {
 // An end inside a skipped hour fires at the start of the gap's hour, one that occurs twice at the second occurrence.
 func (c *windowClock) fireTime(end int64) int64 {
 	return c.instant(end) - 1
+}
+
+// skip is the first of the ends from, from+step … that may fire after before: those it passes over do not.
+func (c *windowClock) skip(from int64, before exec.Watermark, step int64) int64 {
+	const widest = 27 * 3600_000         // no clock on the wall is further from UTC, or changes by as much
+	reached := min(int64(before), 1<<62) // an end up to reached+1 has fired
+	if c.zone != nil {
+		reached = max(reached, math.MinInt64+widest) - widest
+	}
+	if reached < from {
+		return from
+	}
+	return from + (reached-from)/step*step
 }
 
 func (c *windowClock) instant(wall int64) int64 {

@@ -3,6 +3,7 @@ package op
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -20,10 +21,9 @@ func (w *windowAggregate) advance(wm exec.Watermark, out exec.Emitter) error {
 	if wm < w.next {
 		return nil
 	}
-	for _, end := range w.due(before) {
-		if err := w.fire(end, out); err != nil {
-			return err
-		}
+	w.order = w.index.times()
+	if err := w.eachDue(before, func(end int64) error { return w.fire(end, out) }); err != nil {
+		return err
 	}
 	if err := flush(w.out, out); err != nil {
 		return err
@@ -32,18 +32,33 @@ func (w *windowAggregate) advance(wm exec.Watermark, out exec.Emitter) error {
 	for cell := range w.index.cells {
 		w.schedule(cell)
 	}
-	return w.dropDistinct()
+	return nil
 }
 
-// dropDistinct removes the values that DISTINCT aggregates saw in the cells dropped since the last call.
-func (w *windowAggregate) dropDistinct() error {
-	defer func() { w.dropped = w.dropped[:0] }()
-	if len(w.dropped) == 0 {
-		return nil
-	}
-	for _, d := range w.core.distinct {
-		if err := d.dropWindows(w.dropped, w.groupHash); err != nil {
-			return err
+// eachDue calls f with the ends of the windows that fire after before and not after the watermark, ascending. w.order are
+// the cells there are at first. Between two windows it notices that the job has stopped: a row can be in very many.
+func (w *windowAggregate) eachDue(before exec.Watermark, f func(end int64) error) error {
+	end, step := int64(math.MinInt64), w.clock.next()
+	for _, cell := range w.order {
+		from, last := w.windowsOf(cell)
+		if from <= end { // all ends are multiples of the step from one another
+			from = end + step
+		}
+		for e := w.clock.skip(from, before, step); e <= last; e += step {
+			fire := exec.Watermark(w.clock.fireTime(e))
+			if fire > w.watermark {
+				break
+			}
+			if fire <= before {
+				continue
+			}
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(e); err != nil {
+				return err
+			}
+			end = e
 		}
 	}
 	return nil
@@ -170,7 +185,11 @@ func (w *windowAggregate) emitCell(cell, end int64, drop bool, out exec.Emitter)
 	if err != nil || !drop {
 		return err
 	}
-	w.dropped = append(w.dropped, cell)
+	for _, d := range w.core.distinct {
+		if err := d.dropWindow(cell); err != nil {
+			return err
+		}
+	}
 	return w.index.drop(cell)
 }
 
@@ -196,17 +215,17 @@ func (w *windowAggregate) dropCell(cell int64) error {
 
 // fireSlices emits the window ending at end as the sum of its slices.
 func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
-	var cells []int64
-	for cell := w.clock.start(end) + w.clock.slice; cell <= end; cell += w.clock.slice {
-		if w.index.cells[cell] != nil {
-			cells = append(cells, cell)
-		}
-	}
+	from, _ := slices.BinarySearch(w.order, w.clock.start(end)+1)
+	to, _ := slices.BinarySearch(w.order, end+1)
+	cells := w.order[from:to]
 	w.merged.reset()
 	for g := range checkpoint.KeyGroups {
 		// After a restore, a group may have fired this window already.
 		if w.restored == nil || exec.Watermark(w.clock.fireTime(end)) > w.restored[g] {
 			for _, cell := range cells {
+				if w.index.cells[cell].parts[g] == nil {
+					continue
+				}
 				if err := w.mergeSlice(cell, g); err != nil {
 					return err
 				}
@@ -218,13 +237,13 @@ func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
 			}
 		}
 	}
-	for _, cell := range cells {
-		if w.clock.last(cell) <= end {
-			if err := w.dropCell(cell); err != nil {
-				return err
-			}
+	for len(cells) > 0 && w.clock.last(cells[0]) <= end {
+		if err := w.dropCell(cells[0]); err != nil {
+			return err
 		}
+		cells = cells[1:]
 	}
+	w.order = w.order[to-len(cells):]
 	return nil
 }
 
@@ -360,17 +379,4 @@ func (w *windowAggregate) result(start, end int64, group []byte, out exec.Emitte
 		return flush(w.out, out)
 	}
 	return nil
-}
-
-// scanPass bounds the keys collected in one pass over a table of distinct values.
-const scanPass = 1 << 20
-
-// commonKey is what the keys of all windows from the first to the last of due, which ascends, begin with.
-func commonKey(due []int64) []byte {
-	first, last := windowKey(due[0]), windowKey(due[len(due)-1])
-	n := 0
-	for n < len(first) && first[n] == last[n] {
-		n++
-	}
-	return first[:n]
 }
