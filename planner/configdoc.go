@@ -34,6 +34,23 @@ func ConfigDoc() string {
 	return sb.String()
 }
 
+// SettingKeys are the known keys of SET, sorted.
+func SettingKeys() []string { return settingKeys() }
+
+// SettingValues are the values a key of SET can have when they are few, else nil.
+func SettingValues(key string) (values []string) {
+	s := settings[key]
+	if s.typ == boolSetting {
+		return []string{"true", "false"}
+	}
+	for _, v := range s.values {
+		if v != "" && s.refused[v] == "" {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
 func (s setting) valuesText() string {
 	switch s.typ {
 	case intSetting:

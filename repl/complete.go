@@ -16,6 +16,10 @@ type names interface {
 	Columns(table string) []string
 	Functions() []streamsql.Function
 	Jobs() []*streamsql.Job
+	SettingNames() []string
+	SettingValues(key string) []string
+	OptionNames(connector string, formats []string) []string
+	OptionValues(connector, key string) []string
 }
 
 // complete continues the line before the cursor: rest are the missing characters of each candidate, n how many
@@ -36,12 +40,12 @@ func complete(from names, before, line string) (rest []string, n int) {
 		return r != '_' && r != '$' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})+1:]
 	if insideQuotes(text) {
-		return nil, 0
+		return completeQuoted(from, text)
 	}
 	words := identifiers(text[:len(text)-len(word)])
 	if i := strings.LastIndexByte(word, '.'); i >= 0 {
 		part := word[i+1:]
-		return finish(part, from.Columns(resolve(from, identifiers(text), word[:i])), nil)
+		return finish(part, from.Columns(resolve(from, identifiers(text), word[:i])))
 	}
 	last := ""
 	if len(words) > 0 {
@@ -50,23 +54,51 @@ func complete(from names, before, line string) (rest []string, n int) {
 	switch last {
 	case "FROM", "JOIN", "INTO", "TABLE", "VIEW", "DESCRIBE", "DESC", "UPDATE":
 		if last != "FROM" || !slices.Contains([]string{"METADATA", "COLUMNS"}, upper(words, len(words)-2)) {
-			return finish(word, objectNames(from), nil)
+			return finish(word, objectNames(from))
 		}
 	}
 	if word == "" {
 		return nil, 0
 	}
-	var columns []string
+	functions, keywords := callNames(from)
+	exact := finishing(word, nearColumns(from, words), false)
+	calls := finishing(word, functions, true)
+	return finished(word, exact, calls, finishing(word, keywords, true), finishing(word, objectNames(from), false))
+}
+
+// nearColumns are the columns of the tables that words name; of all tables while none is named.
+func nearColumns(from names, words []string) (columns []string) {
+	var all []string
 	for _, o := range objectNames(from) {
 		if slices.Contains(words, o) {
 			columns = append(columns, from.Columns(o)...)
 		}
+		all = append(all, from.Columns(o)...)
 	}
-	folded := streamsql.Keywords()
+	if columns == nil && !slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "FROM") }) &&
+		slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "SELECT") }) {
+		return all
+	}
+	return columns
+}
+
+// callNames are the functions, with the parenthesis their call has, and the keywords that are none.
+func callNames(from names) (functions, keywords []string) {
+	known := map[string]bool{}
 	for _, f := range from.Functions() {
-		folded = append(folded, f.Name)
+		known[f.Name] = true
+		name := f.Name
+		if strings.Contains(f.Usage, name+"(") {
+			name += "("
+		}
+		functions = append(functions, name)
 	}
-	return finish(word, append(columns, objectNames(from)...), folded)
+	for _, k := range streamsql.Keywords() {
+		if !known[k] {
+			keywords = append(keywords, k)
+		}
+	}
+	return functions, keywords
 }
 
 func upper(words []string, i int) string {
@@ -83,17 +115,20 @@ func objectNames(from names) (out []string) {
 	return out
 }
 
-// finish returns what is missing of the candidates that start with word: exact ones as they are spelled, folded ones in
-// any case, continued in the case of the word.
-func finish(word string, exact, folded []string) (rest []string, n int) {
-	for _, c := range exact {
-		if strings.HasPrefix(c, word) {
-			rest = append(rest, c[len(word):])
-		}
-	}
+// finish returns what is missing of the candidates that start with word, spelled as they are.
+func finish(word string, candidates []string) (rest []string, n int) {
+	return finished(word, finishing(word, candidates, false))
+}
+
+// finishing is what is missing of the candidates that start with word, sorted: spelled as they are, or, when folded, in
+// any case and continued in the case of the word.
+func finishing(word string, candidates []string, folded bool) (rest []string) {
 	lower := word != "" && strings.ToUpper(word) != word
-	for _, c := range folded {
-		if len(c) >= len(word) && strings.EqualFold(c[:len(word)], word) {
+	for _, c := range candidates {
+		switch {
+		case !folded && strings.HasPrefix(c, word):
+			rest = append(rest, c[len(word):])
+		case folded && len(c) >= len(word) && strings.EqualFold(c[:len(word)], word):
 			r := strings.ToUpper(c[len(word):])
 			if lower {
 				r = strings.ToLower(r)
@@ -102,8 +137,19 @@ func finish(word string, exact, folded []string) (rest []string, n int) {
 		}
 	}
 	slices.Sort(rest)
-	rest = slices.Compact(rest)
-	if len(rest) == 1 {
+	return rest
+}
+
+// finished joins groups of endings, the likeliest first, and ends the only one with a blank.
+func finished(word string, groups ...[]string) (rest []string, n int) {
+	for _, g := range groups {
+		for _, r := range g {
+			if !slices.Contains(rest, r) {
+				rest = append(rest, r)
+			}
+		}
+	}
+	if len(rest) == 1 && !strings.HasSuffix(rest[0], "(") {
 		rest[0] += " "
 	}
 	return rest, len([]rune(word))
@@ -154,18 +200,18 @@ func completeCommand(from names, line string) (rest []string, n int) {
 		for _, c := range commands() {
 			all = append(all, c.names...)
 		}
-		return finish(verb, all, nil)
+		return finish(verb, all)
 	}
 	arg = strings.TrimLeft(arg, " ")
 	switch strings.ToLower(verb) {
 	case `\d`, `\d+`, ".schema", `\dt`, `\dv`, ".tables", ".views":
-		return finish(arg, objectNames(from), nil)
+		return finish(arg, objectNames(from))
 	case `\df`, ".functions":
 		var all []string
 		for _, f := range from.Functions() {
 			all = append(all, f.Name)
 		}
-		return finish(arg, nil, all)
+		return finished(arg, finishing(arg, all, true))
 	case `\stop`, ".stop":
 		var ids []string
 		for _, j := range from.Jobs() {
@@ -173,11 +219,16 @@ func completeCommand(from names, line string) (rest []string, n int) {
 				ids = append(ids, j.ID())
 			}
 		}
-		return finish(arg, ids, nil)
+		return finish(arg, ids)
 	case `\timing`, ".timer", `\x`, ".expanded":
-		return finish(arg, []string{"on", "off"}, nil)
+		return finish(arg, []string{"on", "off"})
 	case `\mode`, ".mode":
-		return finish(arg, []string{"table", "csv", "json", "changelog", "final"}, nil)
+		return finish(arg, []string{"table", "csv", "json", "changelog", "final"})
+	case `\set`, ".set":
+		if key, value, ok := strings.Cut(arg, " "); ok {
+			return finish(strings.TrimLeft(value, " "), from.SettingValues(key))
+		}
+		return finish(arg, from.SettingNames())
 	case `\i`, ".read", `\o`, ".output":
 		return completeFile(arg)
 	}
