@@ -24,8 +24,13 @@ type LookupJoinSpec struct {
 	Cond      expr.Expr   // what else must be TRUE, over the output; nil = nothing
 	Async     LookupAsync
 	Retry     LookupRetry
-	Session   expr.Session
-	Output    *types.Schema // columns of the left, then of the table
+	// Keep takes left rows back with the rows that their lookup found, which are kept by the left columns KeepBy: an
+	// upsert key; nil = all columns.
+	Keep    bool
+	KeepBy  []int
+	TTL     int64 // of what is kept, in ms; 0 = none
+	Session expr.Session
+	Output  *types.Schema // columns of the left, then of the table
 }
 
 // LookupAsync lets requests run beside the stream.
@@ -42,7 +47,7 @@ type LookupRetry struct {
 }
 
 // NewLookupJoin is Flink's lookup join. Rows keep their kinds: a -U is looked up by itself and need not find what its
-// insertion found. The keys of a batch are asked for in one round trip. Watermarks and barriers wait for the requests
+// insertion found, but with Keep. The keys of a batch are asked for in one round trip. Watermarks and barriers wait for the requests
 // before them, so that no answer is part of a checkpoint and none is lost.
 func NewLookupJoin(spec LookupJoinSpec) func() exec.Operator {
 	shared := &sharedFetcher{spec: &spec}
@@ -102,6 +107,7 @@ type lookupJoin struct {
 	keys   *expr.Program
 	ask    *expr.Filter
 	pairs  *leftPairs
+	kept   *keptLookups // nil without Keep
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -128,6 +134,11 @@ func (j *lookupJoin) Open(s exec.Subtask) (err error) {
 	}
 	if j.pairs, err = newLeftPairs(len(sp.Left.Columns), sp.Outer, sp.Output, sp.Cond, sp.Session); err != nil {
 		return err
+	}
+	if sp.Keep {
+		if j.kept, err = openKeptLookups(s, sp); err != nil {
+			return err
+		}
 	}
 	j.distinct, j.any, j.wake = map[string]int32{}, make(chan struct{}, 1), exec.WakeFunc(s)
 	j.ctx, j.cancel = context.WithCancel(exec.ContextOf(s))
@@ -202,7 +213,7 @@ func (j *lookupJoin) request(b *batch.Batch, keep bool) (*lookupRequest, error) 
 	for i, n := 0, b.Len(); i < n; i++ {
 		row := b.Row(i)
 		k := int32(-1)
-		if j.asked[row] {
+		if j.asked[row] && !(j.kept != nil && b.Kind(row).IsRetract()) {
 			start := len(r.enc)
 			var ok bool
 			if r.enc, ok = appendLookupKey(r.enc, cols, row); ok {
@@ -272,18 +283,25 @@ func (j *lookupJoin) answer(r *lookupRequest, out exec.Emitter) error {
 		return r.err
 	}
 	b := r.rows
+	if j.kept != nil {
+		if err := j.kept.begin(b); err != nil {
+			return err
+		}
+	}
 	for i, n := 0, b.Len(); i < n; i++ {
 		row := b.Row(i)
 		kind := b.Kind(row)
+		found, err := j.found(r, i, kind)
+		if err != nil {
+			return err
+		}
 		j.pairs.begin()
-		if k := r.keyOf[i]; k >= 0 {
-			for _, match := range r.found[k] {
-				j.left(b, row)
-				if _, err := exec.DecodeKey(match, j.pairs.rightCols()); err != nil {
-					return err
-				}
-				j.pairs.done(kind)
+		for _, match := range found {
+			j.left(b, row)
+			if _, err := exec.DecodeKey(match, j.pairs.rightCols()); err != nil {
+				return err
 			}
+			j.pairs.done(kind)
 		}
 		padded := !j.pairs.matched() && j.spec.Outer
 		if padded {
@@ -294,7 +312,26 @@ func (j *lookupJoin) answer(r *lookupRequest, out exec.Emitter) error {
 		}
 	}
 	j.free = append(j.free, r)
+	if j.kept != nil {
+		if err := j.kept.rows.done(); err != nil {
+			return err
+		}
+	}
 	return j.pairs.flush(out)
+}
+
+// found are the candidates for row i of r: what its lookup found, or with Keep, what that of the row it takes back did.
+func (j *lookupJoin) found(r *lookupRequest, i int, kind types.RowKind) (found [][]byte, err error) {
+	if j.kept != nil && kind.IsRetract() {
+		return j.kept.take(i)
+	}
+	if k := r.keyOf[i]; k >= 0 {
+		found = r.found[k]
+	}
+	if j.kept != nil {
+		err = j.kept.put(i, found)
+	}
+	return found, err
 }
 
 func (j *lookupJoin) left(b *batch.Batch, r int) {
