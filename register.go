@@ -27,11 +27,25 @@ type Func struct{ f *expr.Func }
 
 func (f Func) register(r *expr.Registry) error { return r.Register(f.f) }
 
+// NonDeterministic is f for a function that does not give equal results for equal arguments: calls are not computed
+// ahead or merged, and a query in which that could leave rows behind that are taken back is refused or gets a notice
+// (docs/sql/determinism.md). After a failure it is called again for the same rows.
+func (f Func) NonDeterministic() Func {
+	c := *f.f
+	bind := c.Bind
+	c.Bind = func(s *expr.CallSite) (expr.Bound, error) {
+		b, err := bind(s)
+		b.Volatile = true
+		return b, err
+	}
+	return Func{&c}
+}
+
 const userCategory = "user"
 
 // Register makes f callable in statements planned from now on. The name must not be that of a built-in function.
-// Functions are called from several goroutines and must be deterministic: after a failure they are called again for
-// the same rows.
+// Functions are called from several goroutines and must be deterministic, or say that they are not: after a failure they
+// are called again for the same rows.
 func (e *Engine) Register(f Callable) error { return f.register(e.planner.Functions()) }
 
 // Func1 makes a SQL function of one argument. A NULL argument gives NULL without a call; an error fails the job, with

@@ -19,6 +19,7 @@ type binder struct {
 	session expr.Session
 	ctes    []map[string]Node // innermost last
 	views   []string          // being expanded
+	viewPos diag.Pos          // where the statement names the outermost of them
 	tables  map[string]*tableInfo
 	group   *grouping     // set while binding what stands above an aggregation
 	legacy  *legacyWindow // the group window of the SELECT block being bound
@@ -29,6 +30,14 @@ type binder struct {
 	outer   *outerQuery   // the query around the one being bound
 	outers  int           // how many there were
 	notices []string
+}
+
+// here is pos, or where the statement names the view whose text pos is in.
+func (b *binder) here(pos diag.Pos) diag.Pos {
+	if b.viewPos.Known() {
+		return b.viewPos
+	}
+	return pos
 }
 
 // expr binds e over the columns of s. A constant part that always fails is an error here rather than of the job.
@@ -62,7 +71,7 @@ func (b *binder) expr(s *scope, e sql.Expr) (expr.Expr, error) {
 	if err != nil {
 		return nil, diag.At(err, e.Position())
 	}
-	x = expr.Place(x, e.Position())
+	x = expr.Place(x, b.here(e.Position()))
 	if b.depth == 0 {
 		err = expr.CheckConstants(x, b.session)
 	}
@@ -137,7 +146,7 @@ func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
 		if err != nil {
 			return nil, diag.At(err, e.OpPos)
 		}
-		return expr.Place(x, e.OpPos), nil
+		return expr.Place(x, b.here(e.OpPos)), nil
 	case *sql.Is:
 		return b.is(s, e)
 	case *sql.Between:

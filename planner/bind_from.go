@@ -96,7 +96,7 @@ func (b *binder) table(path sql.Path, hints []sql.Hint) (Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return b.scan(t, path.Position())
+		return b.scan(t, b.here(path.Position()))
 	}
 	return nil, diag.New(diag.Internal, path.Position(), "unknown kind of object %s", path.Plain())
 }
@@ -149,7 +149,8 @@ func (b *binder) view(v *catalog.View, path sql.Path) (Node, error) {
 	}
 	ctes := b.ctes
 	b.views, b.ctes = append(b.views, v.Name), nil
-	defer func() { b.views, b.ctes = b.views[:len(b.views)-1], ctes }()
+	defer func(pos diag.Pos) { b.views, b.ctes, b.viewPos = b.views[:len(b.views)-1], ctes, pos }(b.viewPos)
+	b.viewPos = b.here(path.Position())
 	defer b.enter(nil, nil, nil)()
 	q, err := sql.ParseQuery(v.Query)
 	var n Node

@@ -30,6 +30,9 @@ func (b *binder) insert(st *sql.Insert) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+	if st.Deduplicate {
+		target.Conflict = st.ConflictPos
+	}
 	n, err := b.query(st.Query)
 	if err != nil {
 		return nil, err

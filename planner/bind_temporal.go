@@ -159,5 +159,5 @@ func (b *binder) lookupJoin(t *sql.Table, name string, ln Node, kind JoinKind) (
 	if err != nil {
 		return nil, err
 	}
-	return &LookupJoin{L: ln, Info: info, Cols: upTo(0, len(info.Fields)), Kind: kind, Hint: b.lookups.take(name), Pos: t.Pos}, nil
+	return &LookupJoin{L: ln, Info: info, Cols: upTo(0, len(info.Fields)), Kind: kind, Hint: b.lookups.take(name), Pos: b.here(t.Pos)}, nil
 }

@@ -91,7 +91,7 @@ func TestConfigRefuses(t *testing.T) {
 		{"restart-strategy.exponential-delay.backoff-multiplier", "NaN", diag.Config},
 		{"restart-strategy.exponential-delay.attempts-before-reset-backoff", "many", diag.Config},
 		{"table.exec.legacy-cast-behaviour", "ENABLED", diag.Unsupported},
-		{"table.exec.sink.require-on-conflict", "true", diag.Unsupported},
+		{"table.exec.sink.require-on-conflict", "maybe", diag.Config},
 	} {
 		conf := NewConfig()
 		_, err := conf.Set(c.key, c.value, posNone)

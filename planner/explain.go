@@ -137,6 +137,9 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 	for _, o := range outside(root) {
 		line("not covered", "%s", o)
 	}
+	for _, r := range root.op.(*Sink).Target.Risks {
+		line("not covered", "%s", r.line())
+	}
 	line("visible", "%s", visibleText(s.Mode.Delivery))
 	line("commit", "%s", commitText(s.Mode.Delivery))
 	line("latency", "%s%s", endText(root), plan.latency(s.Mode.Delivery))

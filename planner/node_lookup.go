@@ -25,6 +25,8 @@ type LookupJoin struct {
 	Ask  expr.Expr // over the left row: others are not looked up and have no match; nil = all are
 	Cond expr.Expr // over the fields of L, then Cols; as bound all of the condition
 	Hint lookupHint
+	// Keep lets changes that take a left row back find what the row was joined with: rows found are kept in state.
+	Keep bool
 	Pos  diag.Pos
 }
 
@@ -98,11 +100,66 @@ func (n *LookupJoin) label() string {
 	if n.Hint.attempts > 0 {
 		s += fmt.Sprintf(", retry=[lookup_miss, %s, %d times]", n.Hint.delay, n.Hint.attempts)
 	}
+	if n.Keep {
+		s += ", keep=[rows found]"
+	}
 	return s + ", select=[" + strings.Join(fieldNames(n.Fields()), ", ") + "])"
 }
 
 func (n *LookupJoin) slug() string   { return "lookup-join" }
-func (n *LookupJoin) stateful() bool { return false }
+func (n *LookupJoin) stateful() bool { return n.Keep }
+
+// grows implements grower.
+func (n *LookupJoin) grows(ttl int64) string {
+	if !n.Keep || ttl > 0 {
+		return ""
+	}
+	return "the rows found in " + n.Info.Table.Name + " are kept for every row of the left side; '" + keyStateTTL + "' bounds that"
+}
+
+// settle: with +U alone, a left row whose new key finds nothing, or fewer rows, would leave its old rows behind.
+func (n *LookupJoin) settle(p *phys, d demand, t *Trait, apply bool) bool {
+	if d.Update == OnlyAfter && t.Kinds&Updates != 0 && (len(p.keys) == 0 || n.Kind == InnerJoin && !n.asksByKey(p)) {
+		return false
+	}
+	return p.settleInput(0, demand{Update: d.Update}, apply)
+}
+
+// asksByKey reports that an update of a left row by its key asks for the same rows.
+func (n *LookupJoin) asksByKey(p *phys) bool {
+	reads := make(needs, len(p.in[0].fields)+len(n.Cols))
+	for _, k := range n.Keys {
+		reads.addExprs(passes, k.X)
+	}
+	reads.addExprs(passes, n.Ask, n.Cond)
+	return slices.ContainsFunc(p.in[0].keys, func(key []int) bool {
+		for c, r := range reads[:len(p.in[0].fields)] {
+			if r != nil && !slices.Contains(key, c) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// distribute: the changes of a left row have to meet where the rows found for it are kept.
+func (n *LookupJoin) distribute(b *builder, p *phys) error {
+	if n.Keep {
+		b.keyed(p, n.keepBy(p))
+		p.dist = n.keepBy(p)
+		return nil
+	}
+	p.par, p.dist = p.in[0].par, p.in[0].dist
+	return nil
+}
+
+// keepBy are the left columns that tell apart the rows to take back: an upsert key, else all.
+func (n *LookupJoin) keepBy(p *phys) []int {
+	if k := smallest(p.in[0].keys); k != nil {
+		return k
+	}
+	return upTo(0, len(p.in[0].fields))
+}
 
 // outside implements outsider.
 func (n *LookupJoin) outside() string {
@@ -261,6 +318,9 @@ func (n *LookupJoin) lower(l *lowering, x *exec.Node, p *phys) {
 	if n.Hint.async {
 		// Changes of one row must not overtake each other.
 		spec.Async = op.LookupAsync{Capacity: n.Hint.capacity, Timeout: n.Hint.timeout, Unordered: n.Hint.unordered && p.in[0].trait.Kinds == Inserts}
+	}
+	if n.Keep {
+		spec.Keep, spec.KeepBy, spec.TTL = true, smallest(p.in[0].keys), l.ttl()
 	}
 	for _, k := range n.Keys {
 		spec.Lookup.Keys = append(spec.Lookup.Keys, k.Col)

@@ -44,6 +44,8 @@ type sinkTarget struct {
 	Delivery  connectors.SinkMode
 	Reason    string // why this delivery and what happens to the rows on the way
 	InputKey  []int
+	Conflict  diag.Pos // of ON CONFLICT DO DEDUPLICATE
+	Risks     []risk   // of non-deterministic updates, that the job runs with
 }
 
 func (n *Sink) slug() string   { return "sink" }

@@ -28,6 +28,8 @@ import (
 //	graph      prints the executor's graph
 //	describe   prints DESCRIBE
 //	show       prints SHOW CREATE
+//	determinism  what EXPLAIN says is not covered with strategy IGNORE, and what TRY_RESOLVE makes of it: an error, or lookup
+//	           joins that keep rows
 //	mistake    a wrong statement, a line "=>", and the statement as the hint would have it: prints the error of the
 //	           first and plans the second
 func TestPlanner(t *testing.T) {
@@ -111,8 +113,11 @@ func (h *harness) mistake(input string) (string, error) {
 }
 
 func (h *harness) run(cmd, input string) (string, error) {
-	if cmd == "mistake" {
+	switch cmd {
+	case "mistake":
 		return h.mistake(input)
+	case "determinism":
+		return h.determinism(input)
 	}
 	stmts, err := sql.ParseScript(input)
 	if err != nil {

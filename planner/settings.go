@@ -36,6 +36,8 @@ const (
 	keyRowtimeInserter  = "table.exec.sink.rowtime-inserter"
 	keyZone             = "table.local-time-zone"
 	keyHints            = "table.dynamic-table-options.enabled"
+	keyOnConflict       = "table.exec.sink.require-on-conflict"
+	keyNonDeterministic = "table.optimizer.non-deterministic-update.strategy"
 	keyMiniBatch        = "table.exec.mini-batch.enabled"
 	keyMiniSize         = "table.exec.mini-batch.size"
 	keyMiniLatency      = "table.exec.mini-batch.allow-latency"
@@ -113,14 +115,14 @@ var settings = map[string]setting{
 	keyMiniSize:        {typ: intSetting, def: "-1", min: -1, doc: "rows after which the results of a mini-batch leave; needed with mini-batches"},
 	keyMiniLatency:     {typ: durationSetting, def: "0", doc: "time after which they leave at the latest; needed with mini-batches"},
 	keyHints:           {typ: boolSetting, def: "true", doc: "whether OPTIONS hints are allowed"},
-	"table.exec.sink.require-on-conflict": {typ: boolSetting, def: "false", doc: "never required here (Flink 2.4's default is true)",
-		refused: map[string]string{"true": "streamsql materialises where keys differ and has no ON CONFLICT clause"}},
+	keyOnConflict: {typ: boolSetting, def: "false",
+		doc: "whether an INSERT has to say ON CONFLICT where its key is not the sink's (Flink's default is true)"},
 	"table.exec.legacy-cast-behaviour":                  {def: "DISABLED", values: []string{"DISABLED", "ENABLED"}, refused: map[string]string{"ENABLED": "use TRY_CAST where a failed cast shall give NULL"}, doc: "a failed CAST fails the job"},
 	"table.exec.legacy-bytes-to-string-cast":            {typ: boolSetting, def: "false", refused: map[string]string{"true": "use ENCODE, DECODE or TO_BASE64"}, doc: "casts of bytes to strings decode UTF-8"},
 	"table.exec.sort.default-limit":                     {def: "-1", values: []string{"-1"}, doc: "limit of ORDER BY without LIMIT in batch mode: none; write LIMIT in the query"},
 	"table.sql-dialect":                                 {def: "default", values: []string{"default", "hive"}, refused: map[string]string{"hive": "only Flink's dialect is supported"}, doc: "the dialect"},
 	"table.dml-sync":                                    {typ: boolSetting, def: "false", doc: "INSERT waits for the job"},
-	"table.optimizer.non-deterministic-update.strategy": {def: "IGNORE", values: []string{"IGNORE", "TRY_RESOLVE"}, refused: map[string]string{"TRY_RESOLVE": "non-deterministic updates are not resolved"}, doc: "how non-deterministic updates are handled"},
+	"table.optimizer.non-deterministic-update.strategy": {def: "IGNORE", values: []string{"IGNORE", "TRY_RESOLVE"}, doc: "queries whose changes may not find the rows they take back: IGNORE runs them with a notice, TRY_RESOLVE lets lookup joins keep the rows they found and refuses the rest"},
 	"table.optimizer.agg-phase-strategy":                {def: "AUTO", values: []string{"AUTO", "ONE_PHASE", "TWO_PHASE"}, notice: "an aggregation merges the rows of a batch before it changes its state, in one operator", doc: "no effect: an aggregation merges the rows of a batch before it changes its state, in one operator"},
 	"table.optimizer.distinct-agg.split.enabled":        {typ: boolSetting, def: "false", notice: "the distinct values of a group stay in one subtask", doc: "no effect: the distinct values of a group stay in one subtask"},
 	"table.optimizer.distinct-agg.split.bucket-num":     {typ: intSetting, def: "1024", min: 1, notice: "the distinct values of a group stay in one subtask", doc: "no effect: the distinct values of a group stay in one subtask"},

@@ -35,6 +35,18 @@ func (b *builder) deliver(in *phys, t *sinkTarget) (*phys, error) {
 		if !ok {
 			continue
 		}
+		if err := b.conflict(in, t, m); err != nil {
+			return nil, err
+		}
+		again, err := b.determine(in, t, m, choice)
+		if err != nil {
+			return nil, err
+		}
+		if again {
+			if choice, ok = b.fit(in, t, m); !ok {
+				continue
+			}
+		}
 		return b.attach(in, t, m, choice)
 	}
 	return nil, b.refuseSink(in, t, modes)

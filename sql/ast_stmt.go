@@ -316,7 +316,7 @@ type (
 		Place
 		Query Query
 	}
-	// Insert is INSERT INTO|OVERWRITE Target [hints] [PARTITION (..)] [(Columns)] Query.
+	// Insert is INSERT INTO|OVERWRITE Target [hints] [PARTITION (..)] [(Columns)] Query [ON CONFLICT DO DEDUPLICATE].
 	Insert struct {
 		Place
 		Overwrite bool
@@ -325,6 +325,9 @@ type (
 		Partition []PartitionSpec
 		Columns   []Path
 		Query     Query
+		// Deduplicate: the last row of each primary key is written. ConflictPos is where that stands.
+		Deduplicate bool
+		ConflictPos diag.Pos
 	}
 	// StatementSet is EXECUTE STATEMENT SET BEGIN ..; END or BEGIN STATEMENT SET; ..; END. It may be empty.
 	StatementSet struct {

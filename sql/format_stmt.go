@@ -75,6 +75,9 @@ func (f *formatter) insert(x *Insert) {
 		f.w(") ")
 	}
 	f.query(x.Query)
+	if x.Deduplicate {
+		f.w(" ON CONFLICT DO DEDUPLICATE")
+	}
 }
 
 func (f *formatter) comment(s string) {

@@ -118,10 +118,29 @@ func (p *parser) insert() *Insert {
 		p.failTok("SELECT, VALUES, WITH or TABLE")
 	}
 	s.Query = p.queryExpr()
-	if p.accept("ON") {
-		p.refuse(p.toks[p.i-1].pos, "ON CONFLICT", "declare PRIMARY KEY (..) NOT ENFORCED on the target to replace rows by key")
+	if s.ConflictPos = p.cur().pos; p.accept("ON") {
+		s.Deduplicate = true
+		p.onConflict(s.ConflictPos)
 	}
 	return s
+}
+
+// onConflict reads CONFLICT DO DEDUPLICATE. Of the other ways only the words are known.
+func (p *parser) onConflict(pos diag.Pos) {
+	if p.accept("DUPLICATE") {
+		p.refuse(pos, "ON DUPLICATE KEY", "declare PRIMARY KEY (..) NOT ENFORCED on the target to replace rows by key")
+	}
+	p.want("CONFLICT")
+	p.want("DO")
+	switch t := p.cur(); {
+	case p.accept("DEDUPLICATE"):
+	case t.is("NOTHING"):
+		p.refuse(pos, "ON CONFLICT DO NOTHING", "write ON CONFLICT DO DEDUPLICATE for the last row of each key; for the first: SELECT .. FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY key ORDER BY ts) AS rn FROM ..) WHERE rn = 1")
+	case t.is("ERROR"):
+		p.refuse(pos, "ON CONFLICT DO ERROR", "write ON CONFLICT DO DEDUPLICATE: the last row of each primary key is written")
+	default:
+		p.failTok("DEDUPLICATE")
+	}
 }
 
 // partitionSpec reads (k = v, ..); the value may be absent.

@@ -80,7 +80,7 @@ var constructs = []construct{
 	{statements, "CREATE TABLE, computed and metadata columns, LIKE", "CREATE TEMPORARY TABLE c (extra AS v + 1) LIKE t;", "ddl.md", true, "definitions persist"},
 	{statements, "CREATE VIEW", "CREATE TEMPORARY VIEW c AS SELECT id FROM t;", "ddl.md#views", false, ""},
 	{statements, "INSERT INTO, EXECUTE STATEMENT SET", "EXECUTE STATEMENT SET BEGIN INSERT INTO s SELECT id FROM t; INSERT INTO s SELECT id FROM u; END;", "ddl.md#insert-and-statement-sets", false, ""},
-	{statements, "ON CONFLICT", "INSERT INTO s SELECT id FROM t ON CONFLICT DO NOTHING;", "", false, ""},
+	{statements, "ON CONFLICT DO NOTHING, DO ERROR", "INSERT INTO s SELECT id FROM t ON CONFLICT DO NOTHING;", "", false, "[ON CONFLICT DO DEDUPLICATE](changelogs_and_keys.md#keys) is there"},
 	{statements, "EXPLAIN", "EXPLAIN SELECT id FROM t;", "../explain.md", true, "with the delivery of each sink"},
 	{statements, "SET, RESET, SHOW, DESCRIBE", "SHOW TABLES;", "ddl.md#looking-around", false, ""},
 	{statements, "CREATE TABLE … AS", "CREATE TABLE c WITH ('connector' = 'blackhole') AS SELECT id FROM t;", "", false, ""},

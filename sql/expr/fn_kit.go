@@ -72,6 +72,7 @@ type spec struct {
 	sees     bool                              // the function sees NULL arguments
 	volatile bool
 	dynamic  bool
+	clock    bool                // dynamic when called without arguments
 	check    func(b *site) error // what the parameters cannot say
 	key      func(b *site) string
 	eval     func(b *site) func(Session) Eval
@@ -98,7 +99,7 @@ func fn(usage string, sp spec) func(*CallSite) (Bound, error) {
 				return Bound{}, err
 			}
 		}
-		out := Bound{Args: b.args, Type: b.ret, Strict: !sp.sees, Volatile: sp.volatile, Dynamic: sp.dynamic, NewEval: sp.eval(b)}
+		out := Bound{Args: b.args, Type: b.ret, Strict: !sp.sees, Volatile: sp.volatile, Dynamic: sp.dynamic || sp.clock && len(args) == 0, NewEval: sp.eval(b)}
 		if sp.key != nil {
 			out.Key = sp.key(b)
 		}

@@ -54,7 +54,7 @@ func timeFuncs() []*Func {
 			spec{params: "l|s", ret: types.StringType, nullable: true, check: patternArg(1, true), eval: fromUnixtimeEval}),
 		temporal("UNIX_TIMESTAMP", "UNIX_TIMESTAMP([string [, format]])",
 			"The current seconds since 1970, or those of a string in the session's time zone; -9223372036854775808 for text of another form.",
-			spec{params: "|ss", ret: types.BigIntType, dynamic: true, check: patternArg(1, true), eval: unixTimestampEval}),
+			spec{params: "|ss", ret: types.BigIntType, clock: true, check: patternArg(1, true), eval: unixTimestampEval}),
 		temporal("CONVERT_TZ", "CONVERT_TZ(string, from, to)", "'yyyy-MM-dd HH:mm:ss' of one time zone in another; NULL for other text and unknown zones.",
 			spec{params: "sss", ret: types.StringType, nullable: true, check: convertTZCheck, eval: convertTZEval}),
 	}

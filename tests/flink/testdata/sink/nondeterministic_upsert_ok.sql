@@ -1,5 +1,4 @@
 -- compare: changelog
--- differs: TRY_RESOLVE is refused by name, also where there is nothing to resolve
 CREATE TABLE chg_pk (id INT, g STRING, v INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
 SET 'table.optimizer.non-deterministic-update.strategy' = 'TRY_RESOLVE';
 CREATE TABLE s (id INT, u INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'memory', 'changelog' = 'upsert');

@@ -1,0 +1,4 @@
+SET 'table.optimizer.non-deterministic-update.strategy' = 'TRY_RESOLVE';
+CREATE TABLE chg (id INT, g STRING, v INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/chg.jsonl', 'format' = 'changelog-json');
+CREATE TABLE s (g STRING, n BIGINT) WITH ('connector' = 'memory', 'changelog' = 'retract');
+INSERT INTO s SELECT g, COUNT(DISTINCT UUID()) FROM chg GROUP BY g;
