@@ -23,43 +23,21 @@ func NewCalc(spec CalcSpec) func() exec.Operator {
 
 type calc struct {
 	exec.Stateless
-	spec   CalcSpec
-	filter *expr.Filter
-	prog   *expr.Program
-	out    batch.Batch
+	spec CalcSpec
+	calc *expr.Calc
 }
 
 // Open implements exec.Operator.
 func (c *calc) Open(exec.Subtask) (err error) {
-	if c.spec.Filter != nil {
-		if c.filter, err = expr.CompileFilter(c.spec.Filter, c.spec.Session); err != nil {
-			return err
-		}
-	}
-	if c.spec.Project != nil {
-		c.prog, err = expr.Compile(c.spec.Project, c.spec.Session)
-	}
+	c.calc, err = expr.CompileCalc(c.spec.Filter, c.spec.Project, c.spec.Session)
 	return err
 }
 
 // Process implements exec.Operator.
 func (c *calc) Process(_ int, b *batch.Batch, out exec.Emitter) error {
-	if c.filter != nil {
-		var err error
-		if b, err = c.filter.Apply(b); err != nil {
-			return err
-		}
-		if b.Len() == 0 {
-			return nil
-		}
-	}
-	if c.prog == nil {
-		return out.Emit(b)
-	}
-	cols, err := c.prog.Eval(b)
-	if err != nil {
+	b, err := c.calc.Apply(b)
+	if err != nil || b.Len() == 0 {
 		return err
 	}
-	c.out = batch.Batch{N: b.N, Sel: b.Sel, Kinds: b.Kinds, Cols: cols}
-	return out.Emit(&c.out)
+	return out.Emit(b)
 }

@@ -12,13 +12,17 @@ import (
 // compiler turns expressions into nodes, one per distinct expression.
 type compiler struct {
 	session Session
+	ctx     *evalCtx
 	nodes   map[int]*node
 	ids     map[Expr]int   // by identity
 	byKey   map[string]int // by operator and ids of the operands
 }
 
 func newCompiler(s Session) *compiler {
-	return &compiler{session: s, nodes: map[int]*node{}, ids: map[Expr]int{}, byKey: map[string]int{}}
+	ctx := &evalCtx{}
+	s.clock = &ctx.clock
+	s.clock.fixed = s.Now
+	return &compiler{session: s, ctx: ctx, nodes: map[int]*node{}, ids: map[Expr]int{}, byKey: map[string]int{}}
 }
 
 // id numbers expressions: equal ones get the same number, but calls of volatile functions only when they are one object.

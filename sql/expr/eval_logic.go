@@ -225,17 +225,22 @@ func (n *node) copyRows(v *batch.Vec, rows []int32, total int) {
 			}
 		}
 	}
-	switch n.out.Type.Phys() {
+	copyPhys(&n.out, v, rows)
+}
+
+// copyPhys copies the values of rows from v to out.
+func copyPhys(out, v *batch.Vec, rows []int32) {
+	switch out.Type.Phys() {
 	case types.PhysI64:
-		copyVals(n.out.I64, v.I64, v.Const, rows)
+		copyVals(out.I64, v.I64, v.Const, rows)
 	case types.PhysF64:
-		copyVals(n.out.F64, v.F64, v.Const, rows)
+		copyVals(out.F64, v.F64, v.Const, rows)
 	case types.PhysBool:
-		copyVals(n.out.Bool, v.Bool, v.Const, rows)
+		copyVals(out.Bool, v.Bool, v.Const, rows)
 	case types.PhysStr:
-		copyVals(n.out.Str, v.Str, v.Const, rows)
+		copyVals(out.Str, v.Str, v.Const, rows)
 	case types.PhysI128:
-		copyVals(n.out.I128, v.I128, v.Const, rows)
+		copyVals(out.I128, v.I128, v.Const, rows)
 	}
 }
 

@@ -17,14 +17,18 @@ type conjunct struct {
 	args []*batch.Vec
 }
 
-// CompileFilter builds a Filter for the BOOLEAN expression e. Its ANDs are evaluated left to right, each for the rows the
-// ones before left; so an error of a later operand does not surface where an earlier one is UNKNOWN.
+// CompileFilter builds a Filter for the BOOLEAN expression e. Its ANDs are evaluated left to right (but see cheapFirst), each for the
+// rows the ones before left; so an error of a later operand does not surface where an earlier one is UNKNOWN.
 func CompileFilter(e Expr, s Session) (*Filter, error) {
-	e, err := Fold(e, s)
+	return compileFilter(e, newCompiler(s))
+}
+
+func compileFilter(e Expr, c *compiler) (*Filter, error) {
+	e, err := Fold(e, c.session)
 	if err != nil {
 		return nil, err
 	}
-	p, err := compile(Conjuncts(e), s)
+	p, err := compile(cheapFirst(Conjuncts(e)), c)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +47,11 @@ func CompileFilter(e Expr, s Session) (*Filter, error) {
 // shares b's columns. The error is a *RowError.
 func (f *Filter) Apply(b *batch.Batch) (*batch.Batch, error) {
 	f.prog.ctx.begin(b)
+	return f.apply(b)
+}
+
+// apply is Apply in an evaluation that has begun for b.
+func (f *Filter) apply(b *batch.Batch) (*batch.Batch, error) {
 	if cap(f.mem) < b.N {
 		f.mem = make([]int32, max(b.N, batch.Size))
 	}
@@ -70,7 +79,7 @@ func (f *Filter) narrow(c *conjunct, sel []int32) ([]int32, error) {
 		n.errs = n.errs[:0]
 		c.args = c.args[:0]
 		for _, k := range n.kids {
-			c.args = append(c.args, k.eval(&f.prog.ctx, sel))
+			c.args = append(c.args, k.eval(f.prog.ctx, sel))
 		}
 		n.inherit(n.kids)
 		if err := n.firstError(sel); err != nil {
@@ -80,7 +89,7 @@ func (f *Filter) narrow(c *conjunct, sel []int32) ([]int32, error) {
 			return f.picked(dst[:m], sel), nil
 		}
 	}
-	v := n.eval(&f.prog.ctx, sel)
+	v := n.eval(f.prog.ctx, sel)
 	if err := n.firstError(sel); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ type regex struct {
 	linear *regexp.Regexp
 	back   *regexp2.Regexp
 	dollar bool
-	empty  bool // may match the empty string
+	empty  bool           // may match the empty string
+	search *literalSearch // of linear
 
 	runes   []rune
 	offsets []int
@@ -48,7 +49,9 @@ func compileRegex(src string) (*regex, error) {
 		w.linear = true
 		w.write(tree)
 		// Go refuses some large repetitions; the other engine takes them.
-		re.linear, _ = regexp.Compile("(?s:" + w.out.String() + ")")
+		if re.linear, _ = regexp.Compile("(?s:" + w.out.String() + ")"); re.linear != nil {
+			re.search = newLiteralSearch(tree)
+		}
 		w.linear = false
 		w.out.Reset()
 	}
@@ -68,6 +71,7 @@ func compileRegex(src string) (*regex, error) {
 type reWriter struct {
 	out       strings.Builder
 	linear    bool
+	cut       bool // the text is the rest of a longer one
 	backtrack bool // only the backtracking engine can run the pattern
 	dollar    bool
 }
@@ -132,6 +136,10 @@ func (w *reWriter) write(n *reNode) {
 			s(`(?:\` + strconv.Itoa(n.n) + ")")
 		}
 	case reBegin:
+		if w.cut {
+			w.set(nil)
+			return
+		}
 		s(`\A`)
 	case reEnd:
 		s(`\z`)
@@ -259,6 +267,11 @@ func (w *reWriter) rune(r rune) {
 // took no part; nil for no match. The slice is good until the next call.
 func (re *regex) find(s string, from int) ([]int, *diag.Error) {
 	if from == 0 && re.linear != nil && !(re.dollar && endsLine(s)) {
+		if re.search != nil {
+			if loc, ok := re.search.find(s); ok {
+				return loc, nil
+			}
+		}
 		return re.linear.FindStringSubmatchIndex(s), nil
 	}
 	return re.findBack(s, from)
@@ -266,6 +279,11 @@ func (re *regex) find(s string, from int) ([]int, *diag.Error) {
 
 func (re *regex) test(s string) (bool, *diag.Error) {
 	if re.linear != nil && !(re.dollar && endsLine(s)) {
+		if re.search != nil {
+			if loc, ok := re.search.find(s); ok {
+				return loc != nil, nil
+			}
+		}
 		return re.linear.MatchString(s), nil
 	}
 	loc, err := re.findBack(s, 0)

@@ -14,7 +14,7 @@ func Fold(e Expr, s Session) (Expr, error) {
 		if !foldable(x) {
 			return x
 		}
-		p, err := compile([]Expr{x}, s)
+		p, err := compile([]Expr{x}, newCompiler(s))
 		if err != nil {
 			return x
 		}

@@ -262,6 +262,44 @@ func checkFilter(t *testing.T, s Session, es []Expr, b *batch.Batch) {
 		if fmt.Sprint(want) != fmt.Sprint(have) {
 			t.Errorf("%s: filter keeps %v, want %v", e, have, want)
 		}
+		checkCalc(t, s, e, append(es, e), b)
+	}
+}
+
+// checkCalc: a Calc, whose filter and projection share their common parts, gives what the two give one after the other.
+func checkCalc(t *testing.T, s Session, cond Expr, es []Expr, b *batch.Batch) {
+	t.Helper()
+	c, err := CompileCalc(cond, es, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := CompileFilter(cond, s)
+	p, _ := Compile(es, s)
+	for range 2 {
+		kept, werr := f.Apply(b)
+		var want []*batch.Vec
+		if werr == nil {
+			want, werr = p.Eval(kept)
+		}
+		got, err := c.Apply(b)
+		if (err == nil) != (werr == nil) {
+			t.Errorf("WHERE %s SELECT %v: error %v, want %v", cond, es, err, werr)
+		}
+		if err != nil || werr != nil {
+			continue
+		}
+		if fmt.Sprint(got.Sel) != fmt.Sprint(kept.Sel) {
+			t.Errorf("WHERE %s: keeps %v, want %v", cond, got.Sel, kept.Sel)
+			continue
+		}
+		for i := 0; i < got.Len(); i++ {
+			for k := range es {
+				r := got.Row(i)
+				if x, y := Text(got.Cols[k].Datum(r), want[k].Type, s), Text(want[k].Datum(r), want[k].Type, s); x != y {
+					t.Errorf("WHERE %s SELECT %s: row %d: %s, want %s", cond, es[k], r, x, y)
+				}
+			}
+		}
 	}
 }
 

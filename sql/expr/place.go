@@ -77,7 +77,7 @@ func checkFolded(e Expr, s Session) error {
 	if !foldable(e) {
 		return nil
 	}
-	p, err := compile([]Expr{e}, s)
+	p, err := compile([]Expr{e}, newCompiler(s))
 	if err != nil {
 		return err
 	}

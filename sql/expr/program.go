@@ -13,7 +13,7 @@ import (
 
 // A Program is a DAG of nodes, one per distinct sub-expression. A node computes a whole column for a selection of rows:
 // AND, OR, CASE and COALESCE evaluate their later operands for fewer rows when that can pay. A node with several parents
-// is computed once, for all rows of the Eval.
+// is computed once: for all rows of the Eval, or, when it is costly, for the rows that one of the parents needs.
 //
 // An error belongs to a row. The row's value becomes NULL, so that kernels above pass over it, and the error travels up
 // beside the column until an operator that does not need the row drops it or the root reports it.
@@ -22,27 +22,28 @@ import (
 type Program struct {
 	roots []*node
 	out   []*batch.Vec
-	ctx   evalCtx
+	ctx   *evalCtx
 }
 
 // Compile builds a Program that evaluates es. Constants are folded first.
 func Compile(es []Expr, s Session) (*Program, error) {
+	return compileFolded(es, newCompiler(s))
+}
+
+func compileFolded(es []Expr, c *compiler) (*Program, error) {
 	folded := make([]Expr, len(es))
 	for i, e := range es {
-		f, err := Fold(e, s)
+		f, err := Fold(e, c.session)
 		if err != nil {
 			return nil, err
 		}
 		folded[i] = f
 	}
-	return compile(folded, s)
+	return compile(folded, c)
 }
 
-func compile(es []Expr, s Session) (*Program, error) {
-	p := &Program{out: make([]*batch.Vec, len(es))}
-	s.clock = &p.ctx.clock
-	s.clock.fixed = s.Now
-	c := newCompiler(s)
+func compile(es []Expr, c *compiler) (*Program, error) {
+	p := &Program{out: make([]*batch.Vec, len(es)), ctx: c.ctx}
 	for _, e := range es {
 		n, err := c.node(e)
 		if err != nil {
@@ -58,8 +59,14 @@ func compile(es []Expr, s Session) (*Program, error) {
 // the first row that has one.
 func (p *Program) Eval(b *batch.Batch) ([]*batch.Vec, error) {
 	p.ctx.begin(b)
+	return p.eval(b)
+}
+
+// eval is Eval in an evaluation that has begun, for b or part of its rows.
+func (p *Program) eval(b *batch.Batch) ([]*batch.Vec, error) {
+	p.ctx.b = b
 	for i, n := range p.roots {
-		p.out[i] = n.eval(&p.ctx, b.Sel)
+		p.out[i] = n.eval(p.ctx, b.Sel)
 		if err := n.firstError(b.Sel); err != nil {
 			return nil, err
 		}
@@ -129,6 +136,7 @@ type node struct {
 	shared bool // several parents
 	seq    uint64
 
+	memo   *memo        // of lazy nodes with several parents
 	vec    *batch.Vec   // result of the last run
 	out    batch.Vec    // own memory for results
 	valid  []uint64     // own memory for out.Valid
@@ -139,7 +147,10 @@ type node struct {
 }
 
 func (n *node) eval(c *evalCtx, sel []int32) *batch.Vec {
-	if n.shared {
+	switch {
+	case n.shared && n.lazy:
+		return n.evalMissing(c, sel)
+	case n.shared:
 		if n.seq == c.seq {
 			return n.vec
 		}
