@@ -203,7 +203,6 @@ func (q *queryRun) finish(parallelism int) {
 // contents are the rows that a reader of each sink sees, sorted: of changes, what they leave.
 func (q *queryRun) contents() map[string][]string {
 	q.t.Helper()
-	q.k.Settle(q.t)
 	all := map[string][]string{}
 	for _, s := range append(slices.Clone(q.sinks), querySink{name: "pulse", kind: intoFiles}) {
 		var rows []string
