@@ -33,7 +33,7 @@ func commands() []command {
 		{[]string{`\stop`, ".stop"}, "ID", "stop a job with a final checkpoint; the start of its id will do", (*Shell).stopJob},
 		{[]string{`\timing`, ".timer"}, "[on|off]", "show how long statements take", (*Shell).setTiming},
 		{[]string{`\x`, ".expanded"}, "[on|off]", "show rows as blocks, a line a column", (*Shell).setExpanded},
-		{[]string{`\mode`, ".mode"}, "[table|csv|json|changelog|final]", "format of rows; what to show of a query", (*Shell).setMode},
+		{[]string{`\mode`, ".mode"}, "[table|csv|json|markdown|changelog|final]", "format of rows; what to show of a query", (*Shell).setMode},
 		{[]string{`\i`, ".read"}, "FILE", "run a file here", (*Shell).include},
 		{[]string{`\o`, ".output"}, "[FILE]", "write results to a file, or to the terminal again", (*Shell).setOutput},
 		{[]string{`\set`, ".set"}, "[KEY [VALUE]]", "settings: all, one, or change one (also SET 'key' = 'value')", (*Shell).setting},
@@ -103,11 +103,24 @@ func findCommand(name string) (c *command, nearest string) {
 	return nil, near
 }
 
+// foreignCommands are commands of psql and DuckDB that do not exist here, with what to do instead.
+var foreignCommands = map[string]string{
+	`\l`: "SHOW DATABASES; there is one", `\c`: "there is one database; tables name the systems they are in", `\dn`: "there is one database; \\d lists its tables",
+	`\du`: "there are no users here", `\di`: "there are no indexes; \\d+ NAME shows a table with its key",
+	`\copy`: "CREATE TABLE with 'connector' = 'filesystem', then INSERT INTO it or SELECT from it", `\watch`: "a query over a stream keeps running and shows every change; Ctrl-C stops it",
+	`\e`: "write the statement into a file and run it with \\i FILE", `\g`: "end the statement with ;", `\a`: "\\mode csv", `\t`: "\\mode csv",
+	`\pset`: "\\mode and \\x set how rows are shown", `\!`: "commands of the system run outside of the shell", ".import": "CREATE TABLE with 'connector' = 'filesystem' and the path of the file",
+	".databases": "SHOW DATABASES; there is one", ".once": "\\o FILE, and \\o for the terminal again", ".maxrows": "LIMIT in the query",
+}
+
 // lookup finds a command and checks that it takes arguments if it got some.
 func lookup(name string, args []string) (*command, error) {
 	c, near := findCommand(name)
 	if c == nil {
 		err := diag.New(diag.Syntax, diag.Pos{}, "unknown command %s", name).WithHint(`\? lists the commands`)
+		if other := foreignCommands[strings.TrimSuffix(strings.ToLower(name), "+")]; other != "" {
+			return nil, err.WithHint("%s", other)
+		}
 		if near != "" {
 			err.WithHint(`did you mean %s? \? lists the commands`, near)
 		}
@@ -202,7 +215,7 @@ func (s *Shell) setMode(_ context.Context, _ string, args []string) error {
 		default:
 			f, err := ParseFormat(a)
 			if err != nil {
-				return diag.New(diag.Config, diag.Pos{}, "unknown mode %q", a).WithHint("formats are table, csv and json; of a query, changelog or final is shown")
+				return diag.New(diag.Config, diag.Pos{}, "unknown mode %q", a).WithHint("formats are table, csv, json and markdown; of a query, changelog or final is shown")
 			}
 			s.Printer.Format = f
 		}

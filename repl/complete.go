@@ -223,7 +223,7 @@ func completeCommand(from names, line string) (rest []string, n int) {
 	case `\timing`, ".timer", `\x`, ".expanded":
 		return finish(arg, []string{"on", "off"})
 	case `\mode`, ".mode":
-		return finish(arg, []string{"table", "csv", "json", "changelog", "final"})
+		return finish(arg, []string{"table", "csv", "json", "markdown", "changelog", "final"})
 	case `\set`, ".set":
 		if key, value, ok := strings.Cut(arg, " "); ok {
 			return finish(strings.TrimLeft(value, " "), from.SettingValues(key))

@@ -24,6 +24,8 @@ const (
 	Table Format = "table" // Flink's tableau
 	CSV   Format = "csv"   // RFC 4180 with a header line; NULL is empty
 	JSON  Format = "json"  // one object a line
+	// Markdown is a table of Markdown; NULL is empty.
+	Markdown Format = "markdown"
 )
 
 // ResultMode is what is shown of a query.
@@ -40,10 +42,10 @@ const defaultMaxWidth = 30
 // ParseFormat checks the name of a format.
 func ParseFormat(s string) (Format, error) {
 	switch f := Format(strings.ToLower(s)); f {
-	case Table, CSV, JSON:
+	case Table, CSV, JSON, Markdown:
 		return f, nil
 	}
-	return "", diag.New(diag.Config, diag.Pos{}, "unknown output format %q", s).WithHint("use table, csv or json")
+	return "", diag.New(diag.Config, diag.Pos{}, "unknown output format %q", s).WithHint("use table, csv, json or markdown")
 }
 
 // ParseResultMode checks the name of a result mode.
@@ -162,6 +164,10 @@ func (p *Printer) writer(out io.Writer, res *streamsql.Result, changelog bool) r
 	switch p.Format {
 	case JSON:
 		return &jsonWriter{out: out, changelog: changelog}
+	case Markdown:
+		w := &markdownWriter{out: out, changelog: changelog}
+		w.header(res.Schema.Names())
+		return w
 	case CSV:
 		w := &csvWriter{w: csv.NewWriter(out), changelog: changelog}
 		w.header(res.Schema)

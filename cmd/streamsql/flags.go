@@ -133,7 +133,7 @@ func (f *flags) engineFlags() {
 
 // outputFlags adds the flags of commands that print rows.
 func (f *flags) outputFlags() {
-	f.set.StringVar(&f.output, "o", "table", "`format` of rows: table, csv or json")
+	f.set.StringVar(&f.output, "o", "table", "`format` of rows: table, csv, json or markdown")
 	f.set.StringVar(&f.resultMode, "result-mode", "table", "`what` to show of a query: table (the final rows of a bounded query) or changelog")
 	f.set.BoolVar(&f.quiet, "q", false, "no progress and no notices on stderr")
 }
@@ -249,7 +249,7 @@ func (f *flags) logger(errs io.Writer) (*slog.Logger, error) {
 func (f *flags) printer(out io.Writer) (*repl.Printer, error) {
 	format, err := repl.ParseFormat(f.output)
 	if err != nil {
-		return nil, diag.New(diag.Config, diag.Pos{}, "flag -o").Wrap(err).WithHint("use table, csv or json")
+		return nil, diag.New(diag.Config, diag.Pos{}, "flag -o").Wrap(err).WithHint("use table, csv, json or markdown")
 	}
 	mode, err := repl.ParseResultMode(f.resultMode)
 	if err != nil {
