@@ -15,7 +15,7 @@ import (
 
 // NewOverFinal computes OVER windows of any order and with any frames at the end of a bounded input, which may have
 // taken rows back: every row that is left leaves once. Of spec only Input, Partition, Calls and Output count. Rows wait
-// in state; those of one partition are in memory while they leave.
+// in state; those of one partition are in memory while they leave, unless they are many (overLarge).
 func NewOverFinal(spec OverSpec, order []SortKey) func() exec.Operator {
 	return func() exec.Operator { return &overFinal{spec: spec, order: order} }
 }
@@ -39,7 +39,13 @@ type overFinal struct {
 	ends  []int
 	peers []int          // per row the first of its peers, then where they end
 	calls *batch.Builder // a column per call
+	names *runSorter     // the keys of the partitions, at the end
+	large int            // rows of a partition that are read in parts
+	one   checkpoint.Keys
 }
+
+// overFinalRows is how many rows of a partition are in memory.
+const overFinalRows = 16 * batch.Size
 
 // Open implements exec.Operator.
 func (o *overFinal) Open(s exec.Subtask) error {
@@ -50,6 +56,10 @@ func (o *overFinal) Open(s exec.Subtask) error {
 	if o.rows, err = openMultimap(s, "rows", "over-final/1:"+rowFormat(o.spec.Input), 0); err != nil {
 		return err
 	}
+	if o.names, err = openRunSorter(s, "partitions", "keys"); err != nil {
+		return err
+	}
+	o.large = overFinalRows
 	o.calls = batch.NewBuilder(&types.Schema{Columns: o.spec.Output.Columns[o.spec.Input.Len():]})
 	for k, c := range o.spec.Calls {
 		if c.Func != expr.OverAgg {
@@ -120,43 +130,67 @@ func (o *overFinal) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 	if w != exec.MaxWatermark {
 		return nil
 	}
-	partitions, err := o.partitions()
-	if err != nil {
+	if err := o.partitions(); err != nil {
 		return err
 	}
-	for len(partitions) > 0 {
-		n := min(len(partitions), batch.Size)
-		o.keys.Reset()
-		for _, k := range partitions[:n] {
-			appendKey(&o.keys, []byte(k), checkpoint.HashKey([]byte(k)))
+	o.keys.Reset()
+	err := o.names.each(func(sub, _ []byte) error {
+		key := sub[:len(sub)-8]
+		if appendKey(&o.keys, key, checkpoint.HashKey(key)); o.keys.Len() < batch.Size {
+			return nil
 		}
-		partitions = partitions[n:]
-		if err := o.rows.probe(&o.keys); err != nil {
-			return err
-		}
-		for i := range n {
-			if err := o.leave(i, out); err != nil {
-				return err
-			}
-		}
-		if err := o.rows.done(); err != nil {
-			return err
-		}
+		return o.leaveAll(out)
+	})
+	if err == nil {
+		err = o.leaveAll(out)
+	}
+	if err != nil {
+		return err
 	}
 	return flush(o.out, out)
 }
 
-// partitions are the keys in state, in the order of their bytes.
-func (o *overFinal) partitions() ([]string, error) {
-	var keys []string
-	err := o.rows.scan(func(key, _, _ []byte) bool {
-		if n := len(keys); n == 0 || keys[n-1] != string(key) {
-			keys = append(keys, string(key))
+// partitions sorts the keys in state.
+func (o *overFinal) partitions() error {
+	n, q := uint64(0), o.names
+	var failed error
+	err := o.rows.roots.Visit(func(key, row []byte) bool {
+		if len(row) == 0 {
+			return true
 		}
-		return true
+		from := len(q.buf)
+		n++
+		q.buf = binary.BigEndian.AppendUint64(append(q.buf, key...), n)
+		failed = q.added(from, len(q.buf))
+		return failed == nil
 	})
-	slices.Sort(keys)
-	return slices.Compact(keys), err
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// leaveAll lets the partitions collected leave.
+func (o *overFinal) leaveAll(out exec.Emitter) error {
+	if err := o.rows.probe(&o.keys); err != nil {
+		return err
+	}
+	for i := range o.keys.Ends {
+		n, err := o.rows.at(i).len()
+		if err != nil {
+			return err
+		}
+		if n <= o.large {
+			err = o.leave(i, out)
+		} else {
+			err = o.leaveLarge(i, n, out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.keys.Reset()
+	return o.rows.done()
 }
 
 // leave computes and emits partition i, and forgets it.
@@ -178,6 +212,11 @@ func (o *overFinal) leave(i int, out exec.Emitter) error {
 			return err
 		}
 	}
+	return o.emit(b, out)
+}
+
+// emit emits the rows of b with the calls computed for them.
+func (o *overFinal) emit(b *batch.Batch, out exec.Emitter) error {
 	for range b.N {
 		o.calls.RowDone()
 	}
@@ -321,19 +360,7 @@ func (o *overFinal) reach(b *batch.Batch, d int64, end bool) func(i int) int {
 	}
 	k := o.order[0]
 	v := b.Cols[k.Col]
-	at := func(i int) int64 {
-		x := v.I64[v.Idx(i)]
-		switch {
-		case v.Type.IsTimestamp():
-			x = millis(v, v.Idx(i))
-		case v.Type.Kind == types.Date:
-			x *= 86_400_000
-		}
-		if k.Desc {
-			return -x
-		}
-		return x
-	}
+	at := func(i int) int64 { return orderMillis(v, i, k.Desc) }
 	j := 0
 	return func(i int) int {
 		if v.IsNull(i) {
@@ -356,6 +383,23 @@ func (o *overFinal) reach(b *batch.Batch, d int64, end bool) func(i int) int {
 		}
 		return j
 	}
+}
+
+// orderMillis is the value at row i of an order column as a RANGE frame measures it.
+func orderMillis(v *batch.Vec, i int, desc bool) int64 {
+	var x int64
+	switch {
+	case v.Type.IsTimestamp():
+		x = millis(v, v.Idx(i))
+	case v.Type.Kind == types.Date:
+		x = v.I64[v.Idx(i)] * 86_400_000
+	default:
+		x = v.I64[v.Idx(i)]
+	}
+	if desc {
+		return -x
+	}
+	return x
 }
 
 // OnBarrier implements exec.Operator.
