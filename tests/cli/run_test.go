@@ -60,7 +60,7 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"bad setting", []string{"run", "-D", "parallelism.default=many", "good.sql"}, 2, []string{"flag -D parallelism.default=many"}},
 		{"setting without value", []string{"run", "-D", "parallelism.default", "good.sql"}, 2, []string{"write key=value"}},
 		{"misspelled setting", []string{"run", "-D", "paralelism.default=2", "good.sql"}, 0, []string{"did you mean 'parallelism.default'?"}},
-		{"bad format", []string{"run", "-o", "xml", "good.sql"}, 2, []string{"flag -o", "table, csv or json"}},
+		{"bad format", []string{"run", "-o", "xml", "good.sql"}, 2, []string{"flag -o", "table, csv, json or markdown"}},
 		{"bad mode", []string{"run", "--result-mode", "live", "good.sql"}, 2, []string{"flag --result-mode"}},
 		{"bad memory", []string{"run", "--memory", "lots", "good.sql"}, 2, []string{"flag --memory=lots"}},
 		{"bad log level", []string{"run", "--log", "loud", "good.sql"}, 2, []string{"flag --log"}},
