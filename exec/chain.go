@@ -148,6 +148,11 @@ func (m *member) watermark(w Watermark) error {
 
 // status passes on that the input became idle or active.
 func (m *member) status(idle bool) error {
+	if h, ok := m.op.(IdleHandler); ok && idle {
+		if err := h.OnIdle(&m.out); err != nil {
+			return m.wrap(err)
+		}
+	}
 	for _, c := range m.out.chained {
 		if err := c.status(idle); err != nil {
 			return err

@@ -10,6 +10,13 @@ type WatermarkDelayer interface {
 	OutputWatermark(w Watermark) Watermark
 }
 
+// IdleHandler is an operator that holds rows back which event time must not pass: while its subtask is idle, event time
+// goes on without it.
+type IdleHandler interface {
+	// OnIdle is called before the runtime passes on that the input has become idle.
+	OnIdle(out Emitter) error
+}
+
 // Waker is an operator that works outside the task's goroutine and emits what is ready there (WakeFunc).
 type Waker interface {
 	// OnWake is called on the subtask's goroutine some time after the operator called its wake function. Several calls

@@ -113,6 +113,9 @@ func (p *phys) describe(top bool) string {
 		s += " " + f.Type.String()
 	}
 	for _, in := range p.in {
+		if _, ok := in.op.(*localAggregate); ok {
+			in = in.in[0] // two phases have the state of one
+		}
 		if _, ok := in.op.(*Scan); ok && !top {
 			s += " <- " + in.op.(*Scan).Info.ID
 			continue

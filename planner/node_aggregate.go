@@ -23,6 +23,7 @@ type Aggregate struct {
 	TTL      *int64 // the STATE_TTL hint in ms, nil = table.exec.state.ttl
 	// Always: the query's own aggregation without GROUP BY, which gives a row over no rows too where results are final.
 	Always bool
+	global bool // its input is a localAggregate
 }
 
 func (n *Aggregate) Inputs() []Node { return []Node{n.In} }
@@ -98,10 +99,15 @@ func aggList(aggs []expr.Agg, names []string) string {
 	return strings.Join(s, ", ")
 }
 
-func (n *Aggregate) slug() string          { return "aggregate" }
-func (n *Aggregate) stateful() bool        { return true }
-func (n *Aggregate) updates() bool         { return !n.fuses() }
-func (n *Aggregate) physicalLabel() string { return "Group" + n.label() }
+func (n *Aggregate) slug() string   { return "aggregate" }
+func (n *Aggregate) stateful() bool { return true }
+func (n *Aggregate) updates() bool  { return !n.fuses() }
+func (n *Aggregate) physicalLabel() string {
+	if n.global {
+		return "GlobalGroup" + n.label()
+	}
+	return "Group" + n.label()
+}
 
 // grows: only groups can become more and more; one alone is as large as what its functions keep.
 func (n *Aggregate) grows(ttl int64) string {
@@ -138,7 +144,8 @@ func (b *builder) miniBatch() (m op.MiniBatch, err error) {
 }
 
 func (n *Aggregate) distribute(b *builder, p *phys) error {
-	if _, err := b.miniBatch(); err != nil {
+	mini, err := b.miniBatch()
+	if err != nil {
 		return err
 	}
 	if err := retractable(n.Aggs, p.in[0]); err != nil {
@@ -146,6 +153,11 @@ func (n *Aggregate) distribute(b *builder, p *phys) error {
 	}
 	b.keyed(p, n.Keys)
 	p.dist = upTo(0, len(n.Keys))
+	// Without mini-batches each batch's changes leave at once: there is no time to combine in.
+	if mini.Size > 0 && b.splitPhases(p, &localAggregate{In: n.In, Keys: n.Keys, Aggs: n.Aggs, Names: n.Names}) {
+		c := *n
+		c.global, p.op = true, &c
+	}
 	return nil
 }
 
@@ -216,5 +228,5 @@ func remapAggs(aggs []expr.Agg, keep, m []int) []expr.Agg {
 func (n *Aggregate) lower(l *lowering, x *exec.Node, p *phys) {
 	mini, _ := l.b.miniBatch() // distribute has checked it
 	x.Operator = op.NewGroupAggregate(op.GroupAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, InputMode: p.mode(0),
-		EmitUpdateBefore: p.before(), TTL: hinted(n.TTL, l.ttl()), Output: x.Output, Mini: mini})
+		EmitUpdateBefore: p.before(), TTL: hinted(n.TTL, l.ttl()), Output: x.Output, Mini: mini, Partial: partial(p)})
 }

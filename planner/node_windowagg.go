@@ -17,6 +17,7 @@ type WindowAggregate struct {
 	Aggs   []expr.Agg
 	Names  []string
 	Window window
+	global bool // its input is a localAggregate
 }
 
 func (n *WindowAggregate) Inputs() []Node { return []Node{n.In} }
@@ -33,6 +34,13 @@ func (n *WindowAggregate) label() string {
 	sel := strings.TrimPrefix(aggList(n.Aggs, n.Names)+", window_start, window_end, window_time", ", ")
 	return fmt.Sprintf("WindowAggregate(groupBy=[%s], window=[%s], select=[%s])",
 		keyNames(n.In.Fields(), n.Keys), n.Window.text(n.In.Fields()), sel)
+}
+
+func (n *WindowAggregate) physicalLabel() string {
+	if n.global {
+		return "Global" + n.label()
+	}
+	return n.label()
 }
 
 func (n *WindowAggregate) slug() string   { return "window" }
@@ -67,6 +75,14 @@ func (n *WindowAggregate) distribute(b *builder, p *phys) error {
 	}
 	b.keyed(p, n.Keys)
 	p.dist = upTo(0, len(n.Keys))
+	w := n.Window
+	if w.Proctime || w.Kind == op.Session {
+		return nil // Flink has one phase for them too
+	}
+	if b.splitPhases(p, &localAggregate{In: n.In, Keys: n.Keys, Aggs: n.Aggs, Names: n.Names, Window: &w}) {
+		c := *n
+		c.global, p.op = true, &c
+	}
 	return nil
 }
 
@@ -86,5 +102,5 @@ func (n *WindowAggregate) prune(need []bool) (Node, []int) {
 
 func (n *WindowAggregate) lower(l *lowering, x *exec.Node, p *phys) {
 	x.Operator = op.NewWindowAggregate(op.WindowAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, Window: n.Window.lower(),
-		InputMode: p.mode(0), Session: l.b.session, Output: x.Output})
+		InputMode: p.mode(0), Session: l.b.session, Output: x.Output, Partial: partial(p)})
 }

@@ -41,6 +41,7 @@ const (
 	keyMiniBatch        = "table.exec.mini-batch.enabled"
 	keyMiniSize         = "table.exec.mini-batch.size"
 	keyMiniLatency      = "table.exec.mini-batch.allow-latency"
+	keyAggPhase         = "table.optimizer.agg-phase-strategy"
 )
 
 type settingType uint8
@@ -123,7 +124,6 @@ var settings = map[string]setting{
 	"table.sql-dialect":                                 {def: "default", values: []string{"default", "hive"}, refused: map[string]string{"hive": "only Flink's dialect is supported"}, doc: "the dialect"},
 	"table.dml-sync":                                    {typ: boolSetting, def: "false", doc: "INSERT waits for the job"},
 	"table.optimizer.non-deterministic-update.strategy": {def: "IGNORE", values: []string{"IGNORE", "TRY_RESOLVE"}, doc: "queries whose changes may not find the rows they take back: IGNORE runs them with a notice, TRY_RESOLVE lets lookup joins keep the rows they found and refuses the rest"},
-	"table.optimizer.agg-phase-strategy":                {def: "AUTO", values: []string{"AUTO", "ONE_PHASE", "TWO_PHASE"}, notice: "an aggregation merges the rows of a batch before it changes its state, in one operator", doc: "no effect: an aggregation merges the rows of a batch before it changes its state, in one operator"},
 	"table.optimizer.distinct-agg.split.enabled":        {typ: boolSetting, def: "false", notice: "the distinct values of a group stay in one subtask", doc: "no effect: the distinct values of a group stay in one subtask"},
 	"table.optimizer.distinct-agg.split.bucket-num":     {typ: intSetting, def: "1024", min: 1, notice: "the distinct values of a group stay in one subtask", doc: "no effect: the distinct values of a group stay in one subtask"},
 	"table.display.max-column-width":                    {typ: intSetting, def: "30", min: 1, doc: "width of text columns in tables"},
@@ -136,6 +136,7 @@ var settings = map[string]setting{
 	"table.exec.emit.allow-lateness":                    {def: "", values: []string{""}, doc: "not supported: late rows of closed windows are dropped"},
 	"table.exec.emit.early-fire.enabled":                {typ: boolSetting, def: "false", refused: map[string]string{"true": "windows fire once, at their end"}, doc: "early results of windows"},
 	"table.exec.emit.late-fire.enabled":                 {typ: boolSetting, def: "false", refused: map[string]string{"true": "windows fire once, at their end"}, doc: "late results of windows"},
+	keyAggPhase:                                         {def: "AUTO", values: []string{"AUTO", "ONE_PHASE", "TWO_PHASE"}, doc: "whether rows are combined before the exchange by key as well: AUTO where it can pay"},
 }
 
 // deprecatedKeys maps Flink's older names to the current ones.

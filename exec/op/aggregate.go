@@ -20,6 +20,8 @@ type GroupAggSpec struct {
 	TTL              int64         // ms, 0 = none
 	Output           *types.Schema // key columns, then aggregates
 	Mini             MiniBatch
+	// Partial is the column of accumulators that a local aggregate has appended to the input (PartialType); 0 = none.
+	Partial int
 }
 
 // MiniBatch delays results until so many rows have come, so many milliseconds have passed since the first of them, a
@@ -50,6 +52,7 @@ type groupAggregate struct {
 	rows     [][]byte
 	changes  []aggChange
 	out      *batch.Builder
+	partial  partialRows
 
 	// With mini-batch: the keys of the touched groups, the rows since the last results and when they are due.
 	pending  checkpoint.Keys
@@ -89,12 +92,25 @@ func (g *groupAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 	if b.Len() == 0 {
 		return nil
 	}
+	if g.spec.Partial == 0 {
+		return g.process(b, false, out)
+	}
+	return g.partial.split(b, g.spec.Partial, func(b *batch.Batch, combined bool) error { return g.process(b, combined, out) })
+}
+
+// process takes rows of the input, or with combined accumulators.
+func (g *groupAggregate) process(b *batch.Batch, combined bool, out exec.Emitter) error {
 	g.enc.Encode(b, &g.keys)
 	g.refs = resize(g.refs, g.keys.Len())
 	if err := g.core.groups.Probe(&g.keys, g.refs); err != nil {
 		return err
 	}
-	err := g.core.accumulate(b, &g.keys, g.refs, g)
+	var err error
+	if combined {
+		err = g.core.combine(b, g.spec.Partial, &g.keys, g.refs, g)
+	} else {
+		err = g.core.accumulate(b, &g.keys, g.refs, g)
+	}
 	if err == nil {
 		err = g.failed
 	}

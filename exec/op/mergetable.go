@@ -9,18 +9,19 @@ import (
 
 // mergeTable adds up fixed-size rows by key while a window fires. It is emptied often and keeps its memory.
 type mergeTable struct {
-	size  int // bytes of a row
-	keys  []byte
-	ends  []int32
-	rows  []byte
-	slots []int32 // 1 + index, 0 = free; a power of two many
-	order []int32
+	size   int // bytes of a row
+	keys   []byte
+	ends   []int32
+	hashes []uint64
+	rows   []byte
+	slots  []int32 // 1 + index, 0 = free; a power of two many
+	order  []int32
 }
 
 func (m *mergeTable) len() int { return len(m.ends) }
 
 func (m *mergeTable) reset() {
-	m.keys, m.ends, m.rows = m.keys[:0], m.ends[:0], m.rows[:0]
+	m.keys, m.ends, m.hashes, m.rows = m.keys[:0], m.ends[:0], m.hashes[:0], m.rows[:0]
 	clear(m.slots)
 }
 
@@ -36,30 +37,37 @@ func (m *mergeTable) at(i int32) []byte { return m.rows[int(i)*m.size : (int(i)+
 
 // row finds or creates the row of key, valid until the next call. A new one is zero.
 func (m *mergeTable) row(key []byte) (row []byte, isNew bool) {
+	i, isNew := m.find(checkpoint.HashKey(key), key)
+	return m.at(i), isNew
+}
+
+// find finds or creates the row of key, whose hash is given, and returns its index. A new one is zero.
+func (m *mergeTable) find(hash uint64, key []byte) (i int32, isNew bool) {
 	if 2*m.len() >= len(m.slots) {
 		m.grow()
 	}
 	mask := len(m.slots) - 1
-	i := int(checkpoint.HashKey(key)) & mask
-	for ; m.slots[i] != 0; i = (i + 1) & mask {
-		if bytes.Equal(m.key(m.slots[i]-1), key) {
-			return m.at(m.slots[i] - 1), false
+	s := int(hash) & mask
+	for ; m.slots[s] != 0; s = (s + 1) & mask {
+		if k := m.slots[s] - 1; m.hashes[k] == hash && bytes.Equal(m.key(k), key) {
+			return k, false
 		}
 	}
 	m.keys = append(m.keys, key...)
 	m.ends = append(m.ends, int32(len(m.keys)))
+	m.hashes = append(m.hashes, hash)
 	n := len(m.rows)
 	m.rows = slices.Grow(m.rows, m.size)[:n+m.size]
 	clear(m.rows[n:])
-	m.slots[i] = int32(m.len())
-	return m.at(int32(m.len() - 1)), true
+	m.slots[s] = int32(m.len())
+	return int32(m.len() - 1), true
 }
 
 func (m *mergeTable) grow() {
 	m.slots = make([]int32, max(64, 2*len(m.slots)))
 	mask := len(m.slots) - 1
-	for k := range m.ends {
-		i := int(checkpoint.HashKey(m.key(int32(k)))) & mask
+	for k, hash := range m.hashes {
+		i := int(hash) & mask
 		for m.slots[i] != 0 {
 			i = (i + 1) & mask
 		}

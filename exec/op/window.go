@@ -21,6 +21,8 @@ type WindowAggSpec struct {
 	InputMode types.ChangelogMode
 	Session   expr.Session  // zone of TIMESTAMP_LTZ windows
 	Output    *types.Schema // keys, aggregates, window_start, window_end, window_time
+	// Partial is the column of accumulators that a local aggregate has appended to the input (PartialType); 0 = none.
+	Partial int
 }
 
 // NewWindowAggregate is Flink's window aggregate: results leave once, as +I, when the watermark (processing-time windows:
@@ -70,6 +72,8 @@ type windowAggregate struct {
 	fresh     []int32 // rows of keys that had no state before
 	in        batch.Batch
 	sel       []int32
+	partial   partialRows
+	combined  bool // in has accumulators instead of rows
 	page      keyPage
 	merged    mergeTable
 	moved     []byte
@@ -212,8 +216,16 @@ func (w *windowAggregate) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	if b.Len() == 0 {
 		return nil
 	}
+	if w.spec.Partial == 0 {
+		return w.process(b, false)
+	}
+	return w.partial.split(b, w.spec.Partial, w.process)
+}
+
+// process takes rows of the input, or with combined accumulators.
+func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
 	w.enc.Encode(b, &w.groupKeys)
-	w.in, w.sel = *b, w.sel[:0]
+	w.in, w.sel, w.combined = *b, w.sel[:0], combined
 	w.keys.Reset()
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
@@ -225,7 +237,7 @@ func (w *windowAggregate) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 			w.place(end, w.passed(w.groupKeys.Hashes[i]))
 		}
 		if w.slot.late {
-			w.late.Add(1)
+			w.late.Add(w.rowsAt(b, r))
 			continue
 		}
 		for _, cell := range w.slot.cells {
@@ -244,6 +256,15 @@ func (w *windowAggregate) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 		}
 	}
 	return w.accumulate()
+}
+
+// rowsAt is how many rows physical row r of b stands for.
+func (w *windowAggregate) rowsAt(b *batch.Batch, r int) int64 {
+	if !w.combined {
+		return 1
+	}
+	v := b.Cols[w.spec.Partial]
+	return partialCount(v.Str[v.Idx(r)])
 }
 
 // slice is the end of the slice that physical row r of b belongs to.
@@ -292,7 +313,13 @@ func (w *windowAggregate) accumulate() error {
 			w.fresh = append(w.fresh, int32(i))
 		}
 	}
-	if err := w.core.accumulate(&w.in, &w.keys, w.refs, nil); err != nil {
+	var err error
+	if w.combined {
+		err = w.core.combine(&w.in, w.spec.Partial, &w.keys, w.refs, nil)
+	} else {
+		err = w.core.accumulate(&w.in, &w.keys, w.refs, nil)
+	}
+	if err != nil {
 		return err
 	}
 	for _, i := range w.fresh {

@@ -212,6 +212,7 @@ func (x *trial) options() *streamsql.Options {
 	if r.IntN(5) == 0 {
 		o.Settings["table.exec.state.ttl"] = "1 d" // longer than any run, so that nothing expires
 	}
+	o.Settings["table.optimizer.agg-phase-strategy"] = []string{"AUTO", "ONE_PHASE", "TWO_PHASE", "TWO_PHASE"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		o.Memory = 32 << 10
 	}
