@@ -500,6 +500,11 @@ func (x *trial) disturb() {
 		if _, err := x.eng.Exec(x.ctx, "SET 'parallelism.default' = '"+p+"'"); err != nil {
 			x.t.Fatal(err)
 		}
+		// Two phases have the state of one.
+		phase := []string{"AUTO", "ONE_PHASE", "TWO_PHASE"}[x.r.IntN(3)]
+		if _, err := x.eng.Exec(x.ctx, "SET 'table.optimizer.agg-phase-strategy' = '"+phase+"'"); err != nil {
+			x.t.Fatal(err)
+		}
 		x.start()
 	}
 }
