@@ -39,6 +39,7 @@ type gate struct {
 	held     []message
 	replay   []message
 	out      Watermark // last watermark passed on
+	again    bool      // out is of before a restart: those behind have not heard of it since
 	idle     bool      // last status passed on
 	events   []gateEvent
 }
@@ -236,11 +237,11 @@ func (g *gate) advance() {
 	case counted == 0:
 		low = g.out
 	}
-	if low > g.out {
+	if low > g.out || g.again && low == g.out {
 		if g.idle && !idle {
 			g.emitStatus(false)
 		}
-		g.out = low
+		g.out, g.again = low, false
 		g.events = append(g.events, gateEvent{kind: msgWatermark, watermark: low})
 	}
 	if idle != g.idle {

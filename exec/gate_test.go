@@ -161,6 +161,21 @@ func TestGateWatermark(t *testing.T) {
 	}
 }
 
+// TestGateRestoredWatermark: event time of before a restart is passed on once more, when all inputs have come to it again.
+// Those behind were restarted too; without it an input that had ended would hold them back for ever.
+func TestGateRestoredWatermark(t *testing.T) {
+	for _, w := range []Watermark{7, MaxWatermark} {
+		g := newGate(ExactlyOnce, make([]int, 2))
+		g.out, g.again = w, true
+		mark := func(input int, w Watermark) message { return message{kind: msgWatermark, input: input, watermark: w} }
+		expect(t, g, mark(0, 5), "")
+		expect(t, g, mark(1, w), "")
+		expect(t, g, mark(0, 6), "")
+		expect(t, g, mark(0, w), fmt.Sprintf("watermark %d;", w))
+		expect(t, g, mark(0, w), "")
+	}
+}
+
 // TestGateHoldsBoundedly: watermarks of a blocked input do not pile up.
 func TestGateHoldsBoundedly(t *testing.T) {
 	g := newGate(ExactlyOnce, make([]int, 2))

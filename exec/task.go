@@ -64,7 +64,7 @@ func (t *task) open() error {
 		if w := m.restore.watermark(); w > NoWatermark {
 			m.wm.Set(int64(w))
 			if m == t.head {
-				t.gate.out = w
+				t.gate.out, t.gate.again = w, true
 			}
 			if err := m.op.OnWatermark(w, &m.out); err != nil {
 				return m.wrap(err)
