@@ -94,12 +94,13 @@ CREATE TABLE e (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-0
   WITH ('connector' = 'memory', 'bounded' = 'true', 'scan.watermark.emit.strategy' = '%[1]s');
 CREATE TABLE f (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND)
   WITH ('connector' = 'memory', 'bounded' = 'true', 'scan.watermark.emit.strategy' = '%[1]s');
+CREATE TABLE p (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS PROCTIME()) WITH ('connector' = 'memory', 'bounded' = 'true');
 CREATE TABLE w (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND)
   WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'retract', 'scan.watermark.emit.strategy' = '%[1]s');
 CREATE TABLE v (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND, PRIMARY KEY (c0) NOT ENFORCED)
   WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'upsert', 'scan.watermark.emit.strategy' = '%[1]s')`
 
-var readTable = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) ([aruefvw])\b`)
+var readTable = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) ([aruefvwp])\b`)
 
 var points = []string{"source.poll", "barrier.inject", "precommit.before", "precommit.after", "publish.before", "publish.after",
 	"commit.before", "commit.during", "commit.after", "confirm.after", "restore.begin", "restore.committed"}
@@ -122,6 +123,10 @@ type trial struct {
 	splits map[string]int
 	// tables are those that the queries read.
 	tables []string
+	// late lets rows come behind the watermark, which operators of event time have to drop.
+	late bool
+	// sent are the third columns of the rows given to each split.
+	sent map[feedPlace][]int64
 	// unique says that rows of e and f have times of their own.
 	unique bool
 	// pending are rows not sent yet, bursts how many come at once.
@@ -149,16 +154,11 @@ func runSeed(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 17))
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
-	defer func() {
-		_ = checkpoint.SetFailpoint("")
-		if ctx.Err() != nil { // something hangs: say where
-			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
-		}
-	}()
+	defer func() { _ = checkpoint.SetFailpoint("") }()
 	g := &gen{r: r}
 	outs := g.whole()
 	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(6) == 0, rows: 40, domain: 6, unique: g.unique, outs: outs, views: g.views,
-		pending: map[feedPlace][]memory.Row{}}
+		pending: map[feedPlace][]memory.Row{}, sent: map[feedPlace][]int64{}}
 	o := x.options()
 	if r.IntN(5) == 0 && g.pays(outs, 250) {
 		x.rows, x.domain = 250, []int64{2, 6, 300}[r.IntN(3)]
@@ -180,19 +180,30 @@ func runSeed(t *testing.T, seed uint64) {
 	for table, n := range x.splits {
 		x.bus.Feed(table).SetSplits(n)
 	}
-	x.define([]string{"on-event", "on-periodic"}[r.IntN(2)])
-	x.what = fmt.Sprintf("seed %d: %s (%v, memory %d, durable %v, rows %d)", seed, x.stmt, o.Settings, o.Memory, x.dir, x.rows)
+	emit := []string{"on-event", "on-periodic"}[r.IntN(2)]
+	x.define(emit)
+	x.late = emit == "on-event" && !g.punctual && o.Settings["table.exec.mini-batch.enabled"] == "" && r.IntN(2) == 0
+	x.what = fmt.Sprintf("seed %d: %s (%v, memory %d, durable %v, rows %d, late %v)", seed, x.stmt, o.Settings, o.Memory, x.dir, x.rows, x.late)
 	if *verbose {
 		t.Log(x.what)
 	}
 	x.start()
 	final := x.feed()
 	if err := x.job.Wait(ctx); err != nil {
-		t.Fatalf("%s\n%v", x.what, err)
+		x.fatal(err)
 	}
 	for _, o := range x.outs {
 		x.check(o, final)
 	}
+}
+
+// fatal ends a trial that failed, or that hangs: then it says where.
+func (x *trial) fatal(err error) {
+	x.t.Helper()
+	if x.ctx.Err() != nil {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+	}
+	x.t.Fatalf("%s\n%v", x.what, err)
 }
 
 // options are the engine's: parallelism, memory and settings that must not change a result.
@@ -353,13 +364,31 @@ func (x *trial) feed() tables {
 	keyed := map[int64]row{}
 	taken := map[int64]bool{}
 	n := 1 + x.r.IntN(x.rows*(1+len(x.tables)))
+	early := n // when one table ends before the others do
+	if x.r.IntN(3) == 0 {
+		early = x.r.IntN(n)
+	}
+	open := slices.Clone(x.tables)
 	for i := range n {
-		table := x.tables[x.r.IntN(len(x.tables))]
+		if i == early && len(open) > 1 {
+			x.flush()
+			k := x.r.IntN(len(open))
+			x.bus.Feed(open[k]).Close()
+			open = slices.Delete(open, k, k+1)
+		}
+		table := open[x.r.IntN(len(open))]
 		v := row{x.value(), x.value(), x.value()}
 		switch table {
 		case "e", "f":
 			v[2] = value{v: x.time(i, x.unique, taken)}
+			at := x.latest()
+			if at > 0 {
+				v[2].v = x.r.Int64N(at)
+			}
 			x.send(table, types.Insert, v)
+			if at > 0 {
+				v = append(v, value{})
+			}
 			final[table] = append(final[table], v)
 		case "v":
 			v[0].null, v[2] = false, value{v: x.time(i, false, taken)}
@@ -381,6 +410,10 @@ func (x *trial) feed() tables {
 			}
 			x.send(table, types.Insert, v)
 			final[table] = append(live, v)
+		case "p":
+			v[2] = value{v: int64(len(final[table]))}
+			x.send(table, types.Insert, v)
+			final[table] = append(final[table], v)
 		case "a":
 			x.send(table, types.Insert, v)
 			final[table] = append(final[table], v)
@@ -425,6 +458,28 @@ func (x *trial) time(i int, unique bool, taken map[int64]bool) int64 {
 	}
 }
 
+// latest is a second before which a row is late for every operator of event time, now and then; mostly 0. A checkpoint covers
+// rows that moved the watermark of every split 30 seconds behind it: no window and no join reaches as far.
+func (x *trial) latest() int64 {
+	if !x.late || x.r.IntN(6) > 0 {
+		return 0
+	}
+	passed := int64(1 << 40)
+	for _, table := range x.tables {
+		if !strings.Contains("efvw", table) {
+			continue
+		}
+		for split := range max(1, x.splits[table]) {
+			n, most := x.bus.Feed(table).Committed(split), int64(0)
+			for _, at := range x.sent[feedPlace{table, split}][:n] {
+				most = max(most, at)
+			}
+			passed = min(passed, most)
+		}
+	}
+	return max(0, passed-10-30)
+}
+
 // retract sends an insert of v to table r, or a change of one of its rows, and returns the rows then.
 func (x *trial) retract(live []row, v row) []row {
 	if len(live) == 0 || x.r.IntN(2) == 0 {
@@ -464,7 +519,9 @@ func (x *trial) send(table string, k types.RowKind, r row) {
 	if n := x.splits[table]; n > 1 {
 		split = x.r.IntN(n)
 	}
-	x.pending[feedPlace{table, split}] = append(x.pending[feedPlace{table, split}], out)
+	place := feedPlace{table, split}
+	x.pending[place] = append(x.pending[place], out)
+	x.sent[place] = append(x.sent[place], r[2].v)
 }
 
 // flush gives the job the rows sent so far.
@@ -494,7 +551,7 @@ func (x *trial) disturb() {
 		_ = checkpoint.SetFailpoint("")
 		// A failure that is under way when Stop is asked ends the job; it goes on all the same.
 		if err := x.job.Stop(x.ctx, streamsql.StopOptions{}); err != nil && !strings.Contains(err.Error(), "failpoint") {
-			x.t.Fatalf("%s\n%v", x.what, err)
+			x.fatal(err)
 		}
 		p := []string{"1", "2", "3", "4"}[x.r.IntN(4)]
 		if _, err := x.eng.Exec(x.ctx, "SET 'parallelism.default' = '"+p+"'"); err != nil {

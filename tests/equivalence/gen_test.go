@@ -12,6 +12,8 @@ type gen struct {
 	r *rand.Rand
 	// unique is set by queries that need every row of e and f at a time of its own, because rows of one time have no order.
 	unique bool
+	// punctual is set by queries for which a late row may count, or not.
+	punctual bool
 	// shared are queries that may be used again, views those that have a name.
 	shared []query
 	views  []*view
@@ -36,9 +38,11 @@ func registerLeaf(name string, weight int, f func(g *gen, depth int) query) {
 	operators = append(operators, operator{name: name, weight: weight, leaf: true, make: f})
 }
 
-// tableNames are the tables that any query can read. e and f are append tables with event time, w is one with changes; v, a
-// versioned table, is read by temporal joins only: its rows have a fourth column, which is 1 in a delete.
-var tableNames = []string{"a", "r", "u", "e", "f", "w"}
+// tableNames are the tables that any query can read. e and f are append tables with event time, whose late rows have a fourth
+// column; w is one with changes; v, a
+// versioned table, is read by temporal joins only: its rows have a fourth column, which is 1 in a delete. p has processing time:
+// its third column counts its rows.
+var tableNames = []string{"a", "r", "u", "e", "f", "w", "p"}
 
 // query is a random query of at most depth operators above its tables.
 func (g *gen) query(depth int) query {

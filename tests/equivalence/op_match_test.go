@@ -12,7 +12,9 @@ func init() {
 		m := match{in: g.timed("e", true), partition: g.r.IntN(3) - 1, first: g.matchTest("a", false), middle: g.matchTest("b", true), last: g.matchTest("c", true)}
 		m.quantifier = quantifiers[g.r.IntN(len(quantifiers))]
 		m.skip = []string{"", "PAST LAST ROW", "TO NEXT ROW", "TO LAST c"}[g.r.IntN(4)]
-		if g.r.IntN(3) == 0 {
+		if g.r.IntN(4) == 0 {
+			m.in = g.filtered("p")
+		} else if g.r.IntN(3) == 0 {
 			m.within = 1 + g.r.Int64N(20)
 		}
 		return m

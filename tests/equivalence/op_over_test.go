@@ -32,20 +32,22 @@ func init() {
 	registerLeaf("over by time", 4, func(g *gen, _ int) query {
 		o := over{in: nil, timed: &timed{}, order: []orderKey{{col: 2}}, calls: orderedCalls(g.r, 3), lo: unbounded}
 		unique := g.r.IntN(2) == 0
-		*o.timed = g.timed("e", unique)
+		if *o.timed = g.timed("e", unique); unique && g.r.IntN(3) == 0 {
+			*o.timed = g.filtered("p")
+		}
 		o.in = *o.timed
 		o.partition = g.r.Perm(2)[:g.r.IntN(2)]
 		if unique {
 			o.rows, o.numbered, g.unique = true, true, true
 			if g.r.IntN(3) > 0 {
-				o.lo = g.r.Int64N(5)
+				o.lo, g.punctual = g.r.Int64N(5), true
 			} else {
 				o.funcs = g.overFuncs(3, true)
 			}
 			return g.narrow(o)
 		}
 		if g.r.IntN(3) > 0 {
-			o.lo = g.r.Int64N(12)
+			o.lo, g.punctual = g.r.Int64N(12), true
 		}
 		for i := range o.calls { // rows of one time have no order
 			if fn := o.calls[i].fn; fn == "FIRST_VALUE" || fn == "LAST_VALUE" {

@@ -27,7 +27,12 @@ func init() {
 	})
 	registerLeaf("deduplication", 2, func(g *gen, _ int) query {
 		g.unique = true
-		return dedup{in: g.timed("e", true), partition: g.r.IntN(2), last: g.r.IntN(2) == 0}
+		d := dedup{in: g.timed("e", true), partition: g.r.IntN(2), last: g.r.IntN(2) == 0}
+		if g.r.IntN(3) == 0 {
+			d.in = g.filtered("p")
+		}
+		g.punctual = g.punctual || d.last
+		return d
 	})
 }
 

@@ -8,11 +8,11 @@ import (
 
 func init() {
 	registerLeaf("window", 5, func(g *gen, _ int) query {
-		in := g.timed("e", false)
-		if g.r.IntN(4) == 0 {
-			in = g.filtered("w")
+		in, sessions := g.timed("e", false), true
+		if g.r.IntN(4) == 0 { // a session stays as long as it was when a row at its end is taken back
+			in, sessions = g.filtered("w"), false
 		}
-		w := windowed{tvf: g.tvf(in, true), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
+		w := windowed{tvf: g.tvf(in, sessions), keys: g.r.IntN(3), calls: randomCalls(g.r, 3)}
 		if w.tvf.kind == "SESSION" {
 			w.keys = w.tvf.keys
 		}
@@ -37,6 +37,10 @@ func init() {
 	registerLeaf("interval join", 3, func(g *gen, _ int) query {
 		lo := g.r.Int64N(12) - 6
 		j := intervalJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: g.timed("e", false), r: g.timed("f", false), lo: lo, hi: lo + g.r.Int64N(8), cond: equalPlus(g)}
+		if g.r.IntN(5) == 0 { // by processing time everything is near
+			j.kind, j.l, j.r, j.lo, j.hi = "INNER", g.filtered("p"), g.filtered("p"), -5000, 5000
+		}
+		g.punctual = g.punctual || j.kind != "INNER" // a late row is padded
 		return j
 	})
 	registerLeaf("temporal join", 3, func(g *gen, _ int) query {
@@ -82,8 +86,8 @@ func (g *gen) timed(table string, unique bool) timed {
 	switch n := g.r.IntN(5); {
 	case n == 0:
 		t.query = &timedQuery{text: "SELECT c0, c1, c2, ts FROM e UNION ALL SELECT c1 AS c0, c0 AS c1, c2, ts FROM f", rows: func(t tables) []row {
-			out := slices.Clone(t["e"])
-			for _, r := range t["f"] {
+			out := slices.Clone(onTime(t["e"]))
+			for _, r := range onTime(t["f"]) {
 				out = append(out, row{r[1], r[0], r[2]})
 			}
 			return out
@@ -119,6 +123,16 @@ func (g *gen) filtered(table string) timed {
 		t.where = &c
 	}
 	return t
+}
+
+// onTime leaves out the rows that come behind the watermark: they are longer by a column.
+func onTime(rows []row) (out []row) {
+	for _, r := range rows {
+		if len(r) == 3 {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // cut gives columns of a query.
@@ -158,7 +172,7 @@ func (s timed) sql() string {
 }
 
 func (s timed) eval(t tables) (out []row) {
-	rows := t[s.table]
+	rows := onTime(t[s.table])
 	if s.query != nil {
 		rows = checkRows(s.query.rows(t))
 	}
@@ -413,9 +427,9 @@ func (j intervalJoin) width() int { return 6 }
 func (j intervalJoin) sql() string {
 	at := func(n int64) string {
 		if n < 0 {
-			return fmt.Sprintf("l.ts - INTERVAL '%d' SECOND", -n)
+			return fmt.Sprintf("l.ts - INTERVAL '%d' SECOND(4)", -n)
 		}
-		return fmt.Sprintf("l.ts + INTERVAL '%d' SECOND", n)
+		return fmt.Sprintf("l.ts + INTERVAL '%d' SECOND(4)", n)
 	}
 	return fmt.Sprintf("SELECT %s FROM (%s) AS l %s JOIN (%s) AS r ON %s AND r.ts BETWEEN %s AND %s",
 		sides(3, 3), j.l.sql(), j.kind, j.r.sql(), ofSides(j.cond.sql, 3), at(j.lo), at(j.hi))

@@ -110,8 +110,9 @@ func (g *gen) typedRows(table string, by []code) timed {
 	text := fmt.Sprintf("SELECT %s AS c0, %s AS c1, c2, ts FROM (SELECT %s AS c0, %s AS c1, c2, ts FROM %s)",
 		fmt.Sprintf(by[0].to, "c0"), fmt.Sprintf(by[1].to, "c1"), q.in.(project).exprs[0].sql, q.in.(project).exprs[1].sql, table)
 	return timed{table: table, query: &timedQuery{text: text, rows: func(t tables) (out []row) {
-		for i, r := range q.eval(t) {
-			out = append(out, append(append(row{}, r...), t[table][i][2]))
+		in := onTime(t[table])
+		for i, r := range q.eval(tables{table: in}) {
+			out = append(out, append(append(row{}, r...), in[i][2]))
 		}
 		return out
 	}}}
@@ -138,6 +139,7 @@ func typedTimed(g *gen, _ int) query {
 		a, b := g.r.IntN(2), g.r.IntN(2)
 		rc[b] = by[a]
 		lo := g.r.Int64N(12) - 6
+		g.punctual = true
 		j := intervalJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: in, r: g.typedRows("f", rc), lo: lo, hi: lo + g.r.Int64N(8), cond: compare("=", a, 3+b)}
 		return decode(j, slices.Concat(by, rc))
 	case 3:
@@ -147,9 +149,10 @@ func typedTimed(g *gen, _ int) query {
 		a := g.r.IntN(2)
 		return decode(windowJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: l, r: r, cond: compare("=", a, 3+a)}, slices.Concat(by, by))
 	case 4:
-		g.unique = true
+		g.unique, g.punctual = true, true
 		return decode(dedup{in: in, partition: g.r.IntN(2), last: g.r.IntN(2) == 0}, by)
 	}
+	g.punctual = true
 	o := over{timed: &in, in: in, order: []orderKey{{col: 2}}, calls: calls, lo: g.r.Int64N(12), partition: g.r.Perm(2)[:g.r.IntN(2)]}
 	if g.r.IntN(2) == 0 {
 		g.unique, o.rows = true, true
