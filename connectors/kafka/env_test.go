@@ -105,10 +105,13 @@ func testCtx(t *testing.T) context.Context {
 	return ctx
 }
 
-func (e *env) topic(t *testing.T, partitions int32) string {
+func (e *env) topic(t *testing.T, partitions int32) string { return e.topicWith(t, partitions, nil) }
+
+// topicWith creates a topic with settings. They hold from the first record on; altered ones would some time later.
+func (e *env) topicWith(t *testing.T, partitions int32, configs map[string]*string) string {
 	t.Helper()
 	name := harness.UniqueName(t)
-	_, err := e.adm.CreateTopic(testCtx(t), partitions, -1, nil, name)
+	_, err := e.adm.CreateTopic(testCtx(t), partitions, -1, configs, name)
 	must(t, err)
 	// A broker answers before it knows the topic itself.
 	waitFor(t, func() bool {
