@@ -44,6 +44,9 @@ func init() {
 			} else {
 				o.funcs = g.overFuncs(3, true)
 			}
+			if o.timed.table == "p" { // rows of one millisecond are peers
+				o.funcs = nil
+			}
 			return g.narrow(o)
 		}
 		if g.r.IntN(3) > 0 {
