@@ -3,6 +3,7 @@ package op
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +14,12 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// Benchmarks that every operator has one of: rows of (k BIGINT, v BIGINT, ts TIMESTAMP(3)), a hundred thousand keys, a millisecond
-// apart. make bench prints them beside the limits. cpu-ns/row is the processor time of the process.
+// Benchmarks that every operator has one of: rows of (k BIGINT, v BIGINT, ts TIMESTAMP(3)), a hundred thousand keys (in windows
+// a thousand), a millisecond apart. make bench prints them beside the limits. cpu-ns/row is the processor time of the process.
 
 const (
-	benchKeys = 100_000
+	benchKeys       = 100_000
+	benchWindowKeys = 1000 // of operators with windows: a key has more rows than one in a window
 	// benchTurn is how many batches there are between two watermarks: one each 200 ms is one each 65,536 rows at 330,000 rows a second.
 	benchTurn = 32
 )
@@ -151,8 +153,8 @@ func BenchmarkOperators(b *testing.B) {
 		return types.NewSchema(append([]types.Column{s.Columns[0], {Name: "n", Type: t}, {Name: "s", Type: t}, {Name: "m", Type: t}}, cols...)...)
 	}
 	wins := []types.Column{{Name: "ws", Type: ts}, {Name: "we", Type: ts}, {Name: "wt", Type: ts}}
-	second := Window{Time: 2, Size: 1000}
-	hop := Window{Kind: Hop, Time: 2, Size: 5000, Slide: 1000}
+	second, tumble := Window{Time: 2, Size: 1000}, Window{Time: 2, Size: 10_000}
+	hop := Window{Kind: Hop, Time: 2, Size: 10_000, Slide: 2000}
 	tumbled := func(f func() exec.Operator) func() exec.Operator {
 		return func() exec.Operator {
 			return &windowed{f(), openOp(b, NewWindowTVF(WindowTVFSpec{Input: s, Window: second, Output: withWindow(s)}), newSubtask(b, 1<<20))}
@@ -173,9 +175,9 @@ func BenchmarkOperators(b *testing.B) {
 		{"grouping-sets", 1, NewExpand(ExpandSpec{Nulls: [][]int{{}, {0}}, IDs: []int64{0, 1}, Output: concat(s, types.NewSchema(types.Column{Name: "id", Type: types.BigIntType}))})},
 		{"distinct", 1, NewGroupAggregate(GroupAggSpec{Input: s, Keys: []int{0}, Output: types.NewSchema(s.Columns[0])})},
 		{"aggregate", 1, NewGroupAggregate(GroupAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Output: aggOut()})},
-		{"window-tumble", 1, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: second, Output: aggOut(wins...)})},
+		{"window-tumble", 1, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: tumble, Output: aggOut(wins...)})},
 		{"window-hop", 1, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: hop, Output: aggOut(wins...)})},
-		{"window-session", 1, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: Window{Kind: Session, Time: 2, Size: 50_000}, Output: aggOut(wins...)})},
+		{"window-session", 1, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: Window{Kind: Session, Time: 2, Size: 3000}, Output: aggOut(wins...)})},
 		{"window-columns", 1, NewWindowTVF(WindowTVFSpec{Input: s, Window: second, Output: withWindow(s)})},
 		{"window-top1", 1, tumbled(NewWindowRank(WindowRankSpec{Input: withWindow(s), WindowEnd: 4, Partition: []int{3, 4}, Order: []SortKey{{Col: 1, Desc: true}}, From: 1, To: 1, Output: withWindow(s)}))},
 		{"window-join", 2, tumbled(NewWindowJoin(WindowJoinSpec{Inputs: [2]*types.Schema{withWindow(s), withWindow(s)}, Kind: InnerJoin, Keys: [2][]int{{0, 3, 4}, {0, 3, 4}},
@@ -194,7 +196,11 @@ func BenchmarkOperators(b *testing.B) {
 		{"top10", 1, NewRank(RankSpec{Input: s, Strategy: RankAppend, Partition: []int{0}, Order: []SortKey{{Col: 1, Desc: true}}, From: 1, To: 10, ToColumn: -1, EmitUpdateBefore: true, Output: s})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			_, fresh := benchBatches(benchKeys) // the times of those of another benchmark went on
+			keys := benchKeys
+			if strings.HasPrefix(c.name, "window-") {
+				keys = benchWindowKeys
+			}
+			_, fresh := benchBatches(keys) // the times of those of another benchmark went on
 			run(b, openOp(b, c.make, newSubtask(b, 1<<30)), c.ports, &endless{bs: fresh})
 		})
 	}

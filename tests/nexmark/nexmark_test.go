@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,12 +25,15 @@ func TestNexmark(t *testing.T) {
 	if o.source == kafkaSource {
 		o.load(t)
 	}
-	if o.dir != "" && len(o.engines) > 1 {
+	if slices.Contains(o.engines, limit) {
+		o.limitBin = buildLimit(t)
+	}
+	if slices.Contains(o.engines, flink) && slices.Contains(o.engines, ours) {
 		sameEvents(t, o)
 	}
 	rep := newReport(o)
 	shared := map[engine]runner{}
-	if o.oneFlink {
+	if o.oneFlink && slices.Contains(o.engines, flink) {
 		shared[flink] = startFlink(t, o)
 	}
 	for _, q := range o.queries {
@@ -53,7 +57,9 @@ func measure(t *testing.T, query string, o *options, shared map[engine]runner) q
 	runners := map[engine]runner{}
 	for _, e := range o.engines {
 		if runners[e] = shared[e]; runners[e] == nil {
-			runners[e] = newRunner(t, e, o)
+			if runners[e] = newRunner(t, e, query, o); runners[e] == nil {
+				continue
+			}
 		}
 		if e == flink {
 			runners[e].run(t, script(t, query, e, o, o.warmUp), o.warmUp)
@@ -62,6 +68,9 @@ func measure(t *testing.T, query string, o *options, shared map[engine]runner) q
 	for round := range o.rounds {
 		for i := range o.engines {
 			e := o.engines[(i+round)%len(o.engines)] // who is first changes
+			if runners[e] == nil {
+				continue
+			}
 			one := run{Start: runners[e].run(t, script(t, query, e, o, tiny), tiny), Whole: runners[e].run(t, script(t, query, e, o, o.events), o.events)}
 			for _, c := range []cost{one.Start, one.Whole} {
 				if c.Error != "" {

@@ -2,7 +2,9 @@ package nexmark
 
 import (
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +27,7 @@ type options struct {
 	engines     []engine
 	source      string
 	oneFlink    bool          // for all queries
+	limitBin    string        // the program with the queries by hand
 	topics      map[int]topic // with the events, by their number
 	runs        int           // scripts made for Kafka so far
 }
@@ -40,14 +43,12 @@ func readOptions(t *testing.T) *options {
 		o.rounds = number(t, "NEXMARK_ROUNDS", 3)
 		o.parallelism = number(t, "NEXMARK_PARALLELISM", o.parallelism)
 		o.warmUp = number(t, "NEXMARK_WARMUP", max(o.events/10, 1))
-		o.engines = append(o.engines, flink)
 		o.oneFlink = os.Getenv("NEXMARK_FLINK_SHARED") != ""
+		o.engines = append(o.engines, flink, limit)
 		if e := os.Getenv("NEXMARK_ENGINES"); e != "" {
 			o.engines = nil
-			for _, known := range []engine{ours, flink} {
-				if e == string(known) {
-					o.engines = []engine{known}
-				}
+			for _, name := range words(e) {
+				o.engines = append(o.engines, engine(name))
 			}
 		}
 		if s := os.Getenv("NEXMARK_SOURCE"); s != "" {
@@ -57,13 +58,26 @@ func readOptions(t *testing.T) *options {
 			o.interval = s
 		}
 	}
-	if len(o.engines) == 0 || o.source != generator && o.source != kafkaSource {
-		t.Fatalf("$NEXMARK_ENGINES is %s or %s, $NEXMARK_SOURCE %s or %s", ours, flink, generator, kafkaSource)
+	if o.source != generator && o.source != kafkaSource {
+		t.Fatalf("$NEXMARK_SOURCE is %s or %s", generator, kafkaSource)
+	}
+	for _, e := range o.engines {
+		if e != ours && e != flink && e != limit {
+			t.Fatalf("$NEXMARK_ENGINES: no engine %s: there are %s, %s and %s", e, ours, flink, limit)
+		}
+	}
+	if o.source == kafkaSource { // the programs by hand make their events
+		o.engines = slices.DeleteFunc(o.engines, func(e engine) bool { return e == limit })
 	}
 	// All events fall into ten seconds, as in the benchmark's own runs of 100 million events at 10 million a second.
 	o.rate = number(t, "NEXMARK_RATE", max(o.events/10, 1))
 	o.queries = queryNames(t, os.Getenv("NEXMARK_QUERIES"))
 	return o
+}
+
+// words are the parts of a list with commas or blanks.
+func words(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // number is an environment variable with a positive number.

@@ -25,8 +25,11 @@ const (
 // interval of checkpoints, which are the same for both.
 func (e engine) settings(o *options) string {
 	s := fmt.Sprintf("SET 'parallelism.default' = '%d';\nSET 'execution.checkpointing.interval' = '%s';\nSET 'table.local-time-zone' = 'UTC';\n", o.parallelism, o.interval)
-	if e == ours {
+	switch e {
+	case ours:
 		return s
+	case limit:
+		return "one core, no checkpoints"
 	}
 	s += `SET 'execution.checkpointing.mode' = 'EXACTLY_ONCE';
 SET 'state.backend.type' = 'rocksdb';
@@ -62,7 +65,7 @@ func queryNames(t *testing.T, asked string) []string {
 		return all
 	}
 	var out []string
-	for _, q := range strings.FieldsFunc(asked, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, q := range words(asked) {
 		if _, err := os.Stat(queryFile(q)); err != nil {
 			t.Fatalf("$NEXMARK_QUERIES: no query %s: %v", q, err)
 		}

@@ -44,7 +44,8 @@ func newReport(o *options) *report {
 		r.Settings[e] = e.settings(o)
 		if e == flink {
 			out, _ := exec.Command("java", "-version").CombinedOutput()
-			r.Java, _, _ = strings.Cut(string(out), "\n")
+			java, _, _ := strings.Cut(string(out), "\n")
+			r.Java = strings.ReplaceAll(java, "\"", "")
 			r.Settings[e] += "JVM: " + os.Getenv("NEXMARK_FLINK_JVM")
 		}
 	}
@@ -74,20 +75,17 @@ func machine() string {
 
 // figures are the medians of a query's runs on an engine. All is zero when none ended.
 type figures struct {
-	cpu, wall    float64 // ns an event
-	spread       float64 // largest cpu over smallest
-	rss, state   int64
-	checkpoints  int
-	failed, runs int
+	cpu, wall   float64 // ns an event
+	spread      float64 // largest cpu over smallest
+	rss, state  int64
+	checkpoints int
 }
 
 func (q queryReport) figures(e engine) figures {
 	var f figures
 	var cpu, wall []float64
 	for _, r := range q.Runs[e] {
-		f.runs++
 		if r.Whole.Error != "" || r.Start.Error != "" {
-			f.failed++
 			continue
 		}
 		cpu, wall = append(cpu, r.nanos(r.Whole.CPU-r.Start.CPU)), append(wall, r.nanos(r.Whole.Wall-r.Start.Wall))
@@ -106,15 +104,18 @@ func median(v []float64) float64 {
 
 func (r *report) markdown() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s: %s; %s; %s.\n%d events from %s, %d a second of event time; %d rounds, medians; Flink's source makes %s columns.\n\n",
-		r.When, r.Machine, r.Go, r.Java, r.Events, r.Source, r.Rate, r.Rounds, r.FlinkColumns)
-	s.WriteString("| query | streamsql events/s/core | Flink events/s/core | ratio | streamsql events/s | Flink events/s | ratio | limit events/s/core | share of the limit | streamsql MiB | Flink MiB | " +
-		"streamsql state MiB | Flink state MiB | checkpoints | spread |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&s, "%s: %s; %s", r.When, r.Machine, r.Go)
+	if r.Java != "" {
+		fmt.Fprintf(&s, "; %s; Flink's source makes %s columns", r.Java, r.FlinkColumns)
+	}
+	fmt.Fprintf(&s, ".\n%d events from %s, %d a second of event time; medians of %d rounds. Columns with two figures: streamsql / Flink.\n\n", r.Events, r.Source, r.Rate, r.Rounds)
+	s.WriteString("| query | streamsql events/s/core | Flink events/s/core | ratio | limit events/s/core | share of the limit | events/s | ratio | resident MiB | state MiB | checkpoints | most over least |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	var ratios, shares []float64
 	for _, q := range r.Queries {
 		a, b, l := q.figures(ours), q.figures(flink), q.figures(limit)
-		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %d / %d | %.2f / %.2f |\n", q.Query, rate(a.cpu), rate(b.cpu),
-			times(b.cpu, a.cpu), rate(a.wall), rate(b.wall), times(b.wall, a.wall), rate(l.cpu), share(l.cpu, a.cpu), mib(a.rss), mib(b.rss), mib(a.state), mib(b.state),
+		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s | %s / %s | %s | %s / %s | %s / %s | %d / %d | %.2f / %.2f |\n", q.Query, rate(a.cpu), rate(b.cpu), times(b.cpu, a.cpu),
+			rate(l.cpu), share(l.cpu, a.cpu), rate(a.wall), rate(b.wall), times(b.wall, a.wall), mib(a.rss), mib(b.rss), mib(a.state), mib(b.state),
 			a.checkpoints, b.checkpoints, a.spread, b.spread)
 		if a.cpu > 0 && b.cpu > 0 {
 			ratios = append(ratios, b.cpu/a.cpu)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,9 +43,18 @@ func (r ourRunner) run(t *testing.T, script string, events int) cost {
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return process(t, events, state, r.bin, "run", file, "--state-dir", state)
+}
+
+// checkpoints is in what streamsql says when a job has ended.
+var checkpoints = regexp.MustCompile(`out, (\d+) checkpoint`)
+
+// process runs a program to its end.
+func process(t *testing.T, events int, state, bin string, args ...string) cost {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stuck)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.bin, "run", file, "--state-dir", state)
+	cmd := exec.CommandContext(ctx, bin, args...)
 	size := watch(state)
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
@@ -57,10 +67,31 @@ func (r ourRunner) run(t *testing.T, script string, events int) cost {
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.PeakRSS = u.Maxrss << 10
 	}
-	if _, rest, ok := strings.Cut(string(out), "rows out, "); ok {
-		c.Checkpoints, _ = strconv.Atoi(strings.Fields(rest)[0])
+	if m := checkpoints.FindSubmatch(out); m != nil {
+		c.Checkpoints, _ = strconv.Atoi(string(m[1]))
 	}
 	return c
+}
+
+// limitRunner runs the query's program by hand.
+type limitRunner struct {
+	bin, query string
+	rate       int
+}
+
+func (r limitRunner) run(t *testing.T, _ string, events int) cost {
+	t.Helper()
+	return process(t, events, t.TempDir(), r.bin, "-query", r.query, "-events", strconv.Itoa(events), "-rate", strconv.Itoa(r.rate))
+}
+
+// buildLimit is the program with the queries by hand.
+func buildLimit(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "limit")
+	if out, err := exec.Command("go", "build", "-o", bin, "./limit").CombinedOutput(); err != nil {
+		t.Fatalf("go build ./limit: %v\n%s", err, out)
+	}
+	return bin
 }
 
 // stuck bounds a run.
@@ -197,11 +228,18 @@ func watch(dir string) func() int64 {
 	}
 }
 
-// newRunner is what runs the scripts of an engine for one query.
-func newRunner(t *testing.T, e engine, o *options) runner {
+// newRunner is what runs the scripts of an engine for one query; nil when there is none.
+func newRunner(t *testing.T, e engine, query string, o *options) runner {
 	t.Helper()
-	if e == flink {
+	switch e {
+	case flink:
 		return startFlink(t, o)
+	case limit:
+		r := limitRunner{o.limitBin, query, o.rate}
+		if r.run(t, "", tiny).Error != "" {
+			return nil
+		}
+		return r
 	}
 	return ourRunner{bin: harness.BuildStreamsql(t)}
 }

@@ -44,7 +44,7 @@ func (o *options) sink(query string) string {
 	o.runs++
 	out := o.topics[tiny]
 	return fmt.Sprintf("'connector' = 'kafka', 'topic' = '%s', 'properties.bootstrap.servers' = '%s', 'format' = '%s', "+
-		"'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '%s-%d', 'properties.transaction.timeout.ms' = '600000'",
+		"'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '%s-%d', 'properties.transaction.timeout.ms' = '900000'",
 		out.output, out.broker, format, out.output, o.runs)
 }
 

@@ -45,6 +45,8 @@ public final class Ask {
     static MiniClusterWithClientResource cluster;
     /** digest: results are written as their size, a hash and their first rows. */
     static boolean digest;
+    /** changes: results are the changes, else the rows that they leave. */
+    static boolean changes;
     static ExecutorService pool = Executors.newCachedThreadPool(r -> {
         Thread t = new Thread(r);
         t.setDaemon(true);
@@ -124,7 +126,7 @@ public final class Ask {
             head.put(m.group(1), m.group(2).trim());
         }
         digest = head.containsKey("digest");
-        boolean changelog = head.containsKey("compare"); // else the rows that the changes leave
+        boolean changelog = changes = head.containsKey("compare");
         int seconds = Integer.parseInt(head.getOrDefault("timeout", "" + TIMEOUT_SECONDS));
         StringBuilder out = new StringBuilder("-- Apache Flink " + VERSION + "\n");
         MemorySink.clear();
@@ -222,10 +224,12 @@ public final class Ask {
 
         synchronized void add(String kind, List<String> cells) {
             String row = "(" + String.join(", ", cells) + ")";
-            lines.add(kind + row);
+            if (changes) {
+                lines.add(kind + row);
+            }
             boolean acc = kind.equals("+I") || kind.equals("+U");
             if (key == null) {
-                count.merge(row, acc ? 1 : -1, Integer::sum);
+                count.merge(row, acc ? 1 : -1, (a, b) -> a + b == 0 ? null : (Integer) (a + b));
                 return;
             }
             StringBuilder k = new StringBuilder();

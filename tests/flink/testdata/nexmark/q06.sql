@@ -1,4 +1,5 @@
--- Nexmark query 6: average selling price by seller; Flink cannot run it: its OVER does not take the changes of a Top-N ordered by time.
+-- Nexmark query 6: average selling price by seller. Flink cannot run it (its OVER takes no bounded frame of rows ordered by a plain
+-- timestamp); this engine can. The official text names rownum where it does not exist yet; here a subquery is around it.
 -- digest: yes
 CREATE TABLE datagen (
     event_type INT,
@@ -19,11 +20,12 @@ SELECT
     AVG(Q.price) OVER
         (PARTITION BY Q.seller ORDER BY Q.`dateTime` ROWS BETWEEN 10 PRECEDING AND CURRENT ROW)
 FROM (
-    SELECT *, ROW_NUMBER() OVER (PARTITION BY A.id, A.seller ORDER BY B.price DESC) AS rownum
-    FROM (SELECT A.id, A.seller, B.price, B.`dateTime`
-        FROM auction AS A,
-            bid AS B
-        WHERE A.id = B.auction
-            and B.`dateTime` between A.`dateTime` and A.expires)
+    SELECT * FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY id, seller ORDER BY price DESC) AS rownum
+        FROM (SELECT A.id, A.seller, B.price, B.`dateTime`
+            FROM auction AS A,
+                bid AS B
+            WHERE A.id = B.auction
+                and B.`dateTime` between A.`dateTime` and A.expires))
     WHERE rownum <= 1
 ) AS Q;
