@@ -16,13 +16,14 @@ type compiler struct {
 	nodes   map[int]*node
 	ids     map[Expr]int   // by identity
 	byKey   map[string]int // by operator and ids of the operands
+	worths  map[Expr]worth
 }
 
 func newCompiler(s Session) *compiler {
 	ctx := &evalCtx{}
 	s.clock = &ctx.clock
 	s.clock.fixed = s.Now
-	return &compiler{session: s, ctx: ctx, nodes: map[int]*node{}, ids: map[Expr]int{}, byKey: map[string]int{}}
+	return &compiler{session: s, ctx: ctx, nodes: map[int]*node{}, ids: map[Expr]int{}, byKey: map[string]int{}, worths: map[Expr]worth{}}
 }
 
 // id numbers expressions: equal ones get the same number, but calls of volatile functions only when they are one object.

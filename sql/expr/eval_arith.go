@@ -16,7 +16,7 @@ func (c *compiler) binary(n *node, e *Binary) error {
 	switch e.Op {
 	case "AND", "OR":
 		n.run = logicKernel(e.Op)
-		return c.kids(n, cheapFirst([]Expr{e.L, e.R})...)
+		return c.kids(n, c.cheapFirst([]Expr{e.L, e.R})...)
 	case "||":
 		n.run, n.lazy = strict(e.T, false, concatKernel), true
 		return c.kids(n, e.L, e.R)

@@ -28,7 +28,7 @@ func compileFilter(e Expr, c *compiler) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := compile(cheapFirst(Conjuncts(e)), c)
+	p, err := compile(c.cheapFirst(Conjuncts(e)), c)
 	if err != nil {
 		return nil, err
 	}
