@@ -19,7 +19,7 @@ func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
 	if err := c.bind(); err != nil {
 		return nil, err
 	}
-	a := expr.Agg{Kind: c.kind, Arg: -1, Filter: -1, Distinct: c.distinct, Type: c.typ, Separator: c.sep, KeepNulls: c.nulls}
+	a := expr.Agg{Kind: c.kind, Arg: -1, Filter: -1, Distinct: c.distinct, Type: c.typ, Separator: c.sep, KeepNulls: c.nulls, Fractions: c.fractions}
 	if c.arg != nil {
 		a.Arg, a.ArgType = g.column(c.arg), c.arg.Type()
 	}
@@ -32,7 +32,11 @@ func (g *grouping) aggregate(b *binder, e *sql.Call) (expr.Expr, error) {
 		a.Filter = g.column(f)
 		a.Text += " FILTER (WHERE " + f.String() + ")"
 	}
-	return g.output(a), nil
+	out := g.output(a)
+	if c.first {
+		return firstOf(out)
+	}
+	return out, nil
 }
 
 // output is the column of aggregate a, new or shared.
@@ -60,7 +64,10 @@ type aggCall struct {
 	shown    []expr.Expr // the arguments as written
 	sep      string
 	nulls    bool
-	typ      types.Type
+	// fractions are the percentages of PERCENTILE; first: one is given, not an array of them.
+	fractions []float64
+	first     bool
+	typ       types.Type
 }
 
 func (c *aggCall) bind() error {
@@ -159,19 +166,24 @@ func (c *aggCall) arguments() error {
 		most = 2
 	case expr.AggJSONObject:
 		least, most = 2, 2
+	case expr.AggPercentile:
+		least, most = 2, 3
 	}
 	if n := len(c.e.Args); n < least || n > most {
 		takes := [...]string{"", "one argument", "two arguments"}[least]
 		if least < most {
-			takes = "one or two arguments"
+			takes = [...]string{"", "one or two arguments", "two or three arguments"}[least]
 		}
 		d := diag.New(diag.Semantic, c.e.Pos, "%s takes %s, %d were given", c.name, takes, n)
 		if c.kind == expr.AggCount && n > 1 {
 			return d.WithHint("count of one field: COUNT(DISTINCT (a, b)) is not supported; count DISTINCT a || '|' || b")
 		}
 		args := [...]string{"", "(x)", "(k, v)"}[least]
-		if c.kind == expr.AggList {
+		switch c.kind {
+		case expr.AggList:
 			args = "(x, ',')"
+		case expr.AggPercentile:
+			args = "(x, 0.5)"
 		}
 		d.WithHint("write %s%s", c.name, args)
 		return d
@@ -189,6 +201,8 @@ func (c *aggCall) arguments() error {
 	switch c.kind {
 	case expr.AggList:
 		return c.separator()
+	case expr.AggPercentile:
+		return c.percentile()
 	case expr.AggArray:
 		c.nulls = c.e.Nulls != sql.IgnoreNulls
 	case expr.AggJSONArray:

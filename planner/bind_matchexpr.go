@@ -255,7 +255,7 @@ func (m *matching) aggregate(b *binder, e *sql.Call, name string, user bool) (ex
 	if err != nil {
 		return nil, err
 	}
-	if len(g.aggs) != 1 {
+	if len(g.aggs) != 1 || g.aggs[0].Kind == expr.AggPercentile {
 		return nil, diag.New(diag.Unsupported, e.Pos, "%s is not supported in MATCH_RECOGNIZE", name).WithHint("use COUNT, SUM, AVG, MIN or MAX")
 	}
 	a := g.aggs[0]

@@ -20,6 +20,7 @@ type overing struct {
 	args    *grouping // binds aggregates and holds the columns that calls, partitions and orders read
 	calls   []overBound
 	aliases bool // QUALIFY is bound: it may name columns of the SELECT list
+	many    bool // the call bound last gives an array of percentiles, or is no PERCENTILE
 }
 
 // overBound is a bound call and its window; columns are places in overing.args.pre.
@@ -87,6 +88,9 @@ func (o *overing) bind(b *binder, e *sql.Call) (expr.Expr, error) {
 	}
 	if x.call.Frame, err = o.frame(w, e, x); err != nil {
 		return nil, err
+	}
+	if x.call.Agg.Kind == expr.AggPercentile && !o.many {
+		return firstOf(o.column(x))
 	}
 	return o.column(x), nil
 }
@@ -317,7 +321,12 @@ func (o *overing) aggregate(b *binder, e *sql.Call, name string) (expr.OverCall,
 		return c, err
 	}
 	r, ok := x.(*expr.Column)
-	if !ok {
+	if cols := expr.ColumnsOf(x); !ok && len(cols) == 1 && o.args.aggs[cols[0]].Kind == expr.AggPercentile {
+		c.Agg = o.args.aggs[cols[0]] // an array, of which the call is the first element
+		o.many = false
+		return c, nil
+	}
+	if o.many = ok; !ok {
 		return c, diag.New(diag.Unsupported, e.Pos, "%s cannot have OVER", name).WithHint("aggregate by GROUP BY")
 	}
 	c.Agg = o.args.aggs[r.Index]

@@ -75,7 +75,7 @@ func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
 			}
 		case expr.AggStddevPop, expr.AggStddevSamp, expr.AggVarPop, expr.AggVarSamp:
 			acc.acc, fixed = accVariance, fixed+24
-		case expr.AggList, expr.AggCollect, expr.AggArray, expr.AggJSONObject, expr.AggJSONArray:
+		case expr.AggList, expr.AggCollect, expr.AggArray, expr.AggJSONObject, expr.AggJSONArray, expr.AggPercentile:
 			acc.acc, fixed = accList, fixed+8
 		case expr.AggSingle:
 			if acc.acc, fixed = accSingle, fixed+32; str {

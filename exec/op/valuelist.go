@@ -17,6 +17,7 @@ import (
 //	LISTAGG, ARRAY_AGG, JSON_ARRAYAGG, and FIRST_VALUE and LAST_VALUE under retraction
 //	                 's', number of arrival → value; under retraction also 'v', value, number → nothing
 //	COLLECT          value → count, a varint; negative while a retraction precedes its insertion
+//	PERCENTILE       value, order preserving → count, a varint; negative while a retraction precedes its insertion
 //	JSON_OBJECTAGG   name → value as JSON, after a byte that is 0 for NULL
 //
 // Numbers are 8 bytes, big endian; values have the encoding of state keys, which ends by itself, so that one value is
@@ -49,6 +50,8 @@ func (l *valueList) change(b bucket, v *batch.Vec, r int, seq, sign int64) (int6
 	case expr.AggCollect:
 		l.val = exec.AppendColumn(l.val[:0], v, r)
 		return seq, l.count(b, sign)
+	case expr.AggPercentile:
+		return seq, l.weigh(b, v, v.Idx(r), sign)
 	case expr.AggJSONObject:
 		return seq, l.member(b, v, v.Idx(r), sign)
 	}
@@ -165,6 +168,8 @@ func (l *valueList) end(b bucket, last bool) (val []byte, ok bool, err error) {
 func (l *valueList) result(b bucket, a *accumulator) (s string, ok bool, err error) {
 	l.buf, l.n, l.more = l.buf[:0], 0, false
 	switch a.Kind {
+	case expr.AggPercentile:
+		return l.percentiles(b, a)
 	case expr.AggJSONArray:
 		l.buf = append(l.buf, '[')
 	case expr.AggJSONObject:

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql/sql/diag"
@@ -29,6 +30,7 @@ const (
 	AggVarSamp
 	AggJSONObject // over a ROW of the member's name and its value as JSON
 	AggJSONArray  // over values as JSON
+	AggPercentile // over DOUBLE, or a ROW of a DOUBLE and how often it counts: an array with a value for each of Agg.Fractions
 	AggSingle     // the value of a scalar subquery: a second row fails the job
 	AggUser       // Agg.User
 )
@@ -48,6 +50,8 @@ type Agg struct {
 	// KeepNulls: NULL is a value like others, for ARRAY_AGG and the JSON aggregates with NULL ON NULL. SINGLE_VALUE
 	// always counts NULL, the other functions skip it.
 	KeepNulls bool
+	// Fractions are the percentages of PERCENTILE, of [0, 1].
+	Fractions []float64
 	// User is the function of AggUser. Its arguments are one column: the argument, or a ROW of several.
 	User *UserAgg
 }
@@ -60,7 +64,7 @@ func (a *Agg) TakesNull() bool {
 // KeepsValues reports an aggregate whose state is all its values.
 func (a *Agg) KeepsValues() bool {
 	switch a.Kind {
-	case AggList, AggCollect, AggArray, AggJSONObject, AggJSONArray:
+	case AggList, AggCollect, AggArray, AggJSONObject, AggJSONArray, AggPercentile:
 		return true
 	}
 	return false
@@ -69,7 +73,7 @@ func (a *Agg) KeepsValues() bool {
 // Same reports that a and b compute the same over the same input.
 func (a *Agg) Same(b *Agg) bool {
 	return a.Kind == b.Kind && a.Arg == b.Arg && a.Filter == b.Filter && a.Distinct == b.Distinct &&
-		a.Separator == b.Separator && a.KeepNulls == b.KeepNulls && a.User == b.User
+		a.Separator == b.Separator && a.KeepNulls == b.KeepNulls && a.User == b.User && slices.Equal(a.Fractions, b.Fractions)
 }
 
 // aggNames are the functions by their names in SQL. SINGLE_VALUE has none: only the planner uses it.
@@ -79,13 +83,13 @@ var aggNames = map[string]AggKind{
 	"FIRST_VALUE":           AggFirst, "LAST_VALUE": AggLast, "LISTAGG": AggList, "COLLECT": AggCollect, "ARRAY_AGG": AggArray,
 	"STDDEV_POP": AggStddevPop, "STDDEV_SAMP": AggStddevSamp, "STDDEV": AggStddevSamp,
 	"VAR_POP": AggVarPop, "VAR_SAMP": AggVarSamp, "VARIANCE": AggVarSamp,
-	"JSON_OBJECTAGG": AggJSONObject, "JSON_ARRAYAGG": AggJSONArray,
+	"JSON_OBJECTAGG": AggJSONObject, "JSON_ARRAYAGG": AggJSONArray, "PERCENTILE": AggPercentile,
 }
 
 // String is the function's name.
 func (k AggKind) String() string {
 	return [...]string{"COUNT", "COUNT", "SUM", "MIN", "MAX", "AVG", "FIRST_VALUE", "LAST_VALUE", "LISTAGG", "COLLECT",
-		"ARRAY_AGG", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "SINGLE_VALUE", ""}[k]
+		"ARRAY_AGG", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "PERCENTILE", "SINGLE_VALUE", ""}[k]
 }
 
 // LookupAgg finds an aggregate function by name in any case. COUNT is AggCount; COUNT(*) is the caller's to tell apart.
@@ -95,8 +99,9 @@ func LookupAgg(name string) (AggKind, bool) {
 }
 
 // flinkAggs are the aggregate and window functions of Flink that streamsql refuses by name.
-var flinkAggs = strings.Fields(`RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_DIST PERCENT_RANK PERCENTILE
-SINGLE_VALUE BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG`)
+var flinkAggs = strings.Fields(`RANK DENSE_RANK ROW_NUMBER LAG LEAD NTILE CUME_DIST PERCENT_RANK
+SINGLE_VALUE BITMAP_BUILD_AGG BITMAP_AND_AGG BITMAP_OR_AGG BITMAP_XOR_AGG
+BITMAP_BUILD_CARDINALITY_AGG BITMAP_AND_CARDINALITY_AGG BITMAP_OR_CARDINALITY_AGG BITMAP_XOR_CARDINALITY_AGG`)
 
 // IsGrouping reports the functions that tell the grouping sets of a row apart. They are no aggregates, but stand where
 // aggregates stand.
@@ -147,6 +152,8 @@ func AggType(kind AggKind, arg types.Type) (types.Type, error) {
 		return types.ArrayOf(arg), nil
 	case AggJSONObject, AggJSONArray:
 		return jsonAggType, nil
+	case AggPercentile:
+		return types.ArrayOf(types.DoubleType), nil
 	}
 	if !arg.IsNumeric() {
 		return arg, aggRefused(kind, arg, "it takes numbers")

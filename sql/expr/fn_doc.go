@@ -84,7 +84,7 @@ func docCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 func insteadOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "BITMAP_"):
-		return "the type BITMAP is younger than the Flink releases compared with; count with COUNT(DISTINCT x)"
+		return "there is no type BITMAP; count with COUNT(DISTINCT x), collect with ARRAY_AGG(DISTINCT x)"
 	}
 	if s := instead[name]; s != "" {
 		return s
@@ -96,7 +96,7 @@ var instead = map[string]string{
 	"JSON_LENGTH":       "JSON_VALUE(x, '$.length()' RETURNING INTEGER)",
 	"CURRENT_WATERMARK": "filter late rows by comparing the row's time with CURRENT_TIMESTAMP",
 	"SOURCE_WATERMARK":  "declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table",
-	"CURRENT_DATABASE":  "write the name as a string", "OBJECT_OF": "ROW(a, b)", "OBJECT_UPDATE": "ROW(a, b) with the new values",
+	"CURRENT_DATABASE":  "write the name as a string", "OBJECT_OF": "CAST(ROW(a, b) AS ROW<x INT, y STRING>); there are no STRUCTURED types", "OBJECT_UPDATE": "ROW(a, b) with the new values",
 	"PRINT":                  "INSERT INTO a table of the print connector",
 	"STREAMRECORD_TIMESTAMP": "read the metadata column: ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'",
 }

@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, ARRAY[0.25, 0.5, 1]) AS p FROM (VALUES (1), (2), (4)) AS t(x);

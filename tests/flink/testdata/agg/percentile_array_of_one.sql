@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, ARRAY[0.5]) AS p FROM (VALUES (1), (2)) AS t(x);

@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, 0.5) FILTER (WHERE x > 1) AS p FROM (VALUES (1), (2), (4), (5)) AS t(x);

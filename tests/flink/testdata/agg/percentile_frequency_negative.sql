@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, 0.5, f) AS p FROM (VALUES (1, 1), (2, -5)) AS t(x, f);

@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, 0.5, CAST(f AS BIGINT)) AS p FROM (VALUES (1, 1), (2, 5), (4, CAST(NULL AS INT)), (5, 0), (6, 1)) AS t(x, f);

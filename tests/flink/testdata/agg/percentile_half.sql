@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, 0.5) AS p FROM (VALUES (1), (2), (4)) AS t(x);

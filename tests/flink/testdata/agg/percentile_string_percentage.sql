@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, 'a') AS p FROM (VALUES (1), (2)) AS t(x);

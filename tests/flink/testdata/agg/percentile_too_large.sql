@@ -1,0 +1,1 @@
+SELECT PERCENTILE(x, 1.5) AS p FROM (VALUES (1), (2), (4)) AS t(x);
