@@ -101,9 +101,8 @@ func (r *Registry) unknown(name string) error {
 var foreign = map[string]string{
 	"STRING_AGG": "LISTAGG(x, ',')", "GROUP_CONCAT": "LISTAGG(x, ',')", "LIST": "ARRAY_AGG(x)",
 	"COUNT_IF": "COUNT(*) FILTER (WHERE condition)", "COUNTIF": "COUNT(*) FILTER (WHERE condition)",
-	"MEDIAN":   "ARRAY_SORT(ARRAY_AGG(x))[(CAST(COUNT(x) AS INT) + 1) / 2], the lower median",
-	"QUANTILE": "ARRAY_SORT(ARRAY_AGG(x))[1 + CAST(0.9 * (COUNT(x) - 1) AS INT)]",
-	"BOOL_OR":  "COUNT(*) FILTER (WHERE condition) > 0", "BOOL_AND": "COUNT(*) FILTER (WHERE NOT condition) = 0",
+	"MEDIAN": "PERCENTILE(x, 0.5)", "QUANTILE": "PERCENTILE(x, 0.9)", "QUANTILE_CONT": "PERCENTILE(x, 0.9)",
+	"BOOL_OR": "COUNT(*) FILTER (WHERE condition) > 0", "BOOL_AND": "COUNT(*) FILTER (WHERE NOT condition) = 0",
 	"ANY_VALUE": "FIRST_VALUE(x)", "FIRST": "FIRST_VALUE(x)", "LAST": "LAST_VALUE(x)", "VARIANCE_SAMP": "VAR_SAMP(x)",
 	"ARG_MAX":    "ROW_NUMBER() OVER (PARTITION BY k ORDER BY y DESC) in a subquery and keep row 1",
 	"ARG_MIN":    "ROW_NUMBER() OVER (PARTITION BY k ORDER BY y) in a subquery and keep row 1",
