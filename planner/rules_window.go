@@ -39,7 +39,7 @@ func (n *Calc) passWindow(c int) (Node, int, bool)    { return passColumn(n.In, 
 
 func passColumn(in Node, e expr.Expr) (Node, int, bool) {
 	r, ok := e.(*expr.Column)
-	if !ok {
+	if !ok || r.Index >= subBase { // a column of a query around this one, or a subquery's value, is none of in
 		return nil, 0, false
 	}
 	return in, r.Index, true

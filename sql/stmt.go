@@ -395,13 +395,23 @@ func (p *parser) set() *Set {
 	if p.cur().kind == tokEOF {
 		return s
 	}
-	if t := p.cur(); t.kind == tokIdent {
-		key := p.path("a key").Plain()
-		p.failHint(t.pos, "write SET "+QuoteString(key)+" = 'value'", "the key of SET is a string in single quotes, found %s", key)
+	if at := p.pos(); p.cur().name() {
+		key := p.bareKey()
+		p.failHint(at, "write SET "+QuoteString(key)+" = 'value'", "the key of SET is a string in single quotes, found %s", key)
 	}
 	o := p.option()
 	s.Option = &o
 	return s
+}
+
+// bareKey reads a key that was not quoted: its words may be reserved ones, joined by dots and hyphens.
+func (p *parser) bareKey() string {
+	var b strings.Builder
+	for t := p.cur(); t.name() || t.op(".") || t.op("-"); t = p.cur() {
+		b.WriteString(t.text)
+		p.i++
+	}
+	return b.String()
 }
 
 func (p *parser) reset() *Reset {
@@ -411,6 +421,10 @@ func (p *parser) reset() *Reset {
 		return r
 	}
 	r.KeyPos = p.pos()
+	if p.cur().name() {
+		key := p.bareKey()
+		p.failHint(r.KeyPos, "write RESET "+QuoteString(key), "the key of RESET is a string in single quotes, found %s", key)
+	}
 	if r.Key = p.str("a key"); r.Key == "" {
 		p.failHint(r.KeyPos, "write RESET; to reset all keys", "key of RESET is empty")
 	}
