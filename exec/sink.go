@@ -7,6 +7,7 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // sinkOperator writes a subtask's rows through a connector's Writer.
@@ -18,6 +19,7 @@ type sinkOperator struct {
 	now     func() time.Time
 	writer  connectors.Writer
 	pending []checkpoint.Committable // of the last PreCommit, until taken into the snapshot
+	final   bool                     // the job's last barrier has passed
 }
 
 // Open implements Operator. The job opens it after restore committed and aborted what it had to.
@@ -28,6 +30,12 @@ func (s *sinkOperator) Open(Subtask) (err error) {
 
 // Process implements Operator.
 func (s *sinkOperator) Process(_ int, b *batch.Batch, _ Emitter) error {
+	if s.final && b.Len() > 0 {
+		// No checkpoint would commit them: better to fail than to lose them without a word.
+		return diag.New(diag.Internal, diag.Pos{}, "%d rows came behind the job's last barrier", b.Len()).
+			WithDetail("no checkpoint holds them, so that they may be missing in the output").
+			WithHint("this is a fault in streamsql: please report it with the job, and run the job afresh (--restore none)")
+	}
 	return s.writer.Write(s.ctx, b)
 }
 
@@ -51,6 +59,7 @@ func (s *sinkOperator) OnBarrier(b checkpoint.Barrier, _ Emitter) ([]byte, error
 		}
 	}
 	s.pending = append(s.pending, cs...)
+	s.final = b.Final
 	return nil, checkpoint.Failpoint("precommit.after")
 }
 
