@@ -1,6 +1,8 @@
 package op
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,5 +83,35 @@ func TestWindowDistinctDrops(t *testing.T) {
 		if n := o.core.distinct[0].index.table.Len(); n != 0 {
 			t.Errorf("%d chunks are left", n)
 		}
+	}
+}
+
+// A row is in as many cells as in windows where values are DISTINCT: a job that has stopped does not wait for all of them.
+func TestWindowStopsWithinRow(t *testing.T) {
+	s, _ := benchBatches(1)
+	big := s.Columns[1].Type
+	out := &types.Schema{Columns: []types.Column{s.Columns[0], {Name: "n", Type: big}, s.Columns[2], s.Columns[2], s.Columns[2]}}
+	spec := WindowAggSpec{Input: s, Keys: []int{0}, Window: Window{Kind: Hop, Time: 2, Size: 4 * batch.Size, Slide: 1}, Output: out,
+		Aggs: []expr.Agg{{Kind: expr.AggCount, Arg: 1, Filter: -1, Distinct: true, ArgType: big, Type: big, Text: "COUNT(DISTINCT v)"}}}
+	o := openOp(t, NewWindowAggregate(spec), newStateHarness(t, 1<<20)).(*windowAggregate)
+	ctx, cancel := context.WithCancel(t.Context())
+	o.ctx = ctx
+	row := func() *batch.Batch {
+		b := batch.NewBuilder(s)
+		b.Cols[0].AppendI64(1)
+		b.Cols[1].AppendI64(1)
+		b.Cols[2].AppendI64(0)
+		b.RowDone()
+		return b.Finish()
+	}
+	if err := o.Process(0, row(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(o.index.cells); n != 4*batch.Size {
+		t.Fatalf("a row is in %d cells", n)
+	}
+	cancel()
+	if err := o.Process(0, row(), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a row after the stop: %v", err)
 	}
 }

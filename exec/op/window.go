@@ -248,10 +248,14 @@ func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
 				group = w.group
 			}
 			addCellKey(&w.keys, cell, group, w.groupKeys.Hashes[i])
-			if len(w.sel) == batch.Size {
-				if err := w.accumulate(); err != nil {
-					return err
-				}
+			if len(w.sel) < batch.Size {
+				continue
+			}
+			if err := w.ctx.Err(); err != nil { // the job has stopped, and a row can be in very many windows
+				return err
+			}
+			if err := w.accumulate(); err != nil {
+				return err
 			}
 		}
 	}
