@@ -24,6 +24,7 @@ type outerQuery struct {
 	width int         // columns of the subquery, without those that decorrelation adds
 	refs  []expr.Expr // what the outer columns are, over the outer query's node
 	up    *outerQuery
+	batch bool // there is one time for the whole query
 }
 
 // column is the outer column for x.
@@ -77,7 +78,7 @@ func (b *binder) enter(outer *outerQuery, group *grouping, subs *subqueries) (le
 // correlated binds q with s as the scope of the query around it, and takes the conditions on outer columns out of it, to
 // be part of the join of the two.
 func (b *binder) correlated(q sql.Query, s *scope) (subquery, error) {
-	o := &outerQuery{scope: s, group: b.group, subs: b.subs, base: outerBase + b.outers*outerSpan, up: b.outer}
+	o := &outerQuery{scope: s, group: b.group, subs: b.subs, base: outerBase + b.outers*outerSpan, up: b.outer, batch: b.conf.Batch()}
 	b.outers++
 	leave := b.enter(o, nil, nil)
 	n, err := b.query(q)

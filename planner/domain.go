@@ -31,6 +31,9 @@ func (o *outerQuery) overDomain(outer, n Node, resolve func(expr.Expr) expr.Expr
 		x := resolve(o.refs[c-o.base])
 		p.Exprs, p.Names = append(p.Exprs, x), append(p.Names, unique(o.refName(c), taken))
 	}
+	if err := o.repeatable(p, upTo(0, len(p.Exprs)), pos); err != nil {
+		return nil, nil, err
+	}
 	d.n = &Aggregate{In: p, Keys: upTo(0, len(p.Exprs)), Distinct: true}
 	if out, err = d.spread(n); err != nil {
 		return nil, nil, err
