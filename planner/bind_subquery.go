@@ -283,16 +283,22 @@ func overNothing(n Node) ([]expr.Expr, error) {
 	}
 }
 
-// perKey aggregates to one row for each value of the columns compared with outer ones: the results of aggs first.
-func (r subquery) perKey(pos diag.Pos, aggs ...expr.Agg) (subquery, error) {
+// keyed is r, over a domain when a condition on outer columns is no equality.
+func (r subquery) keyed(pos diag.Pos) (subquery, error) {
 	for _, c := range r.on {
 		if inner, _, _ := r.o.sides(c); inner == nil && !r.spread {
 			r.n, r.on, r.spread = r.raw, nil, true
-			if err := r.o.spreadable(r.n, pos); err != nil {
-				return r, err
-			}
-			break
+			return r, r.o.spreadable(r.n, pos)
 		}
+	}
+	return r, nil
+}
+
+// perKey aggregates to one row for each value of the columns compared with outer ones: the results of aggs first.
+func (r subquery) perKey(pos diag.Pos, aggs ...expr.Agg) (subquery, error) {
+	r, err := r.keyed(pos)
+	if err != nil {
+		return r, err
 	}
 	f := r.n.Fields()
 	p := &Project{In: r.n, Names: fieldNames(f)}
@@ -373,13 +379,21 @@ func (b *binder) inQuery(s *scope, e *sql.In) (expr.Expr, error) {
 		return nil, err
 	}
 	f := r.n.Fields()
-	matched := r
-	matched.n, matched.on = distinct(r.n), slices.Clone(r.on)
 	eq, err := expr.NewBinary("=", col(f, 0), r.o.column(x))
 	if err != nil {
 		return nil, diag.At(err, e.Pos)
 	}
-	matched.on = append(matched.on, eq)
+	matched := r
+	matched.n, matched.on = distinct(r.n), append(slices.Clone(r.on), eq)
+	if !matched.singleRow() { // several rows with the value fulfil the conditions
+		if matched, err = r.keyed(e.Pos); err != nil {
+			return nil, err
+		}
+		matched.on = append(slices.Clone(matched.on), eq)
+		if matched, err = matched.perKey(e.Pos, countOf(nil, -1)); err != nil {
+			return nil, err
+		}
+	}
 	hit, err := expr.NewIs(list.add(matched, 0)[0], "NULL", true)
 	if err != nil {
 		return nil, err
