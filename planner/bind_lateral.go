@@ -127,6 +127,16 @@ func (b *binder) tableCall(l Node, ls *scope, r *sql.TableFunc, left bool) (Node
 var readsFile = map[string]bool{"READ_CSV": true, "READ_CSV_AUTO": true, "READ_JSON": true, "READ_JSON_AUTO": true, "READ_NDJSON": true,
 	"READ_PARQUET": true, "PARQUET_SCAN": true, "READ_TEXT": true, "FILE": true}
 
+// flinkTableFuncs say what to write in place of table functions that only Flink has.
+var flinkTableFuncs = map[string]string{
+	"TO_CHANGELOG":   "INSERT INTO a kafka table WITH ('format' = 'debezium-json'): each message has the kind of the change",
+	"FROM_CHANGELOG": "read the topic by a table WITH ('format' = 'debezium-json'), its rows are changes",
+	"ML_PREDICT":     "register a Go function that calls the model (TableFunc1), or look results up: JOIN t FOR SYSTEM_TIME AS OF",
+	"ML_EVALUATE":    "aggregate predictions and labels: SELECT AVG(ABS(predicted - label)) FROM t",
+	"VECTOR_SEARCH":  "register a Go function that asks the store (TableFunc1)",
+	"SNAPSHOT":       "join the table as it is now: JOIN t FOR SYSTEM_TIME AS OF",
+}
+
 // unknownTableFunc says why name cannot stand in FROM.
 func (b *binder) unknownTableFunc(c *sql.Call, name string) error {
 	if b.p.funcs.Lookup(name) != nil || expr.IsFlinkAgg(name) {
@@ -137,6 +147,10 @@ func (b *binder) unknownTableFunc(c *sql.Call, name string) error {
 		if l, ok := c.Args[0].(*sql.Literal); ok && l.Kind == sql.LitString {
 			return sql.FileError(l.Text, l.Pos)
 		}
+	}
+	if edit, flink := flinkTableFuncs[name]; flink {
+		return diag.New(diag.Unsupported, c.Pos, "table function %s is not supported", name).WithDetail("Flink SQL has it, streamsql does not").
+			WithHint("%s", edit)
 	}
 	if name == "GENERATE_SERIES" || name == "RANGE" {
 		return diag.New(diag.Semantic, c.Pos, "unknown table function %s", name).

@@ -105,6 +105,8 @@ func (p *parser) arg() {
 	case t.is("DESCRIPTOR") && n.op("("):
 		p.i++
 		p.sk.leaf(&Descriptor{Place{t.pos}, p.identList("a column")})
+	case t.is("MODEL") && n.name() && (p.peek(2).op(",") || p.peek(2).op(")")):
+		p.refuse(t.pos, "MODEL as an argument of ML_PREDICT and the like", "register a Go function that calls the model, or look its results up: JOIN t FOR SYSTEM_TIME AS OF")
 	case t.is("DEFAULT"):
 		p.refuse(t.pos, "DEFAULT as an argument", "leave the argument out by naming the others: f(a => 1)")
 	case t.is("SELECT"), t.is("WITH"):
