@@ -398,7 +398,21 @@ func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
 	if args, err = b.jsonDefaults(s, e, args); err != nil {
 		return nil, err
 	}
-	return b.p.funcs.NewCall(name, args, o, b.session)
+	x, err := b.p.funcs.NewCall(name, args, o, b.session)
+	if err == nil && expr.IsWatermark(x) {
+		err = checkWatermarkOf(s, args[0], e)
+	}
+	return x, err
+}
+
+// checkWatermarkOf refuses CURRENT_WATERMARK of anything but a column of event time, as Flink does.
+func checkWatermarkOf(s *scope, arg expr.Expr, e *sql.Call) error {
+	if c, ok := arg.(*expr.Column); ok && c.Index < len(s.cols) && s.cols[c.Index].field.Time == Rowtime {
+		return nil
+	}
+	return diag.New(diag.Semantic, e.Pos, "CURRENT_WATERMARK needs a column of event time, not %s", arg).
+		WithDetail("event time is a column with a WATERMARK, passed on unchanged").
+		WithHint("declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table, and write CURRENT_WATERMARK(ts)")
 }
 
 // functionName is the name of a function without the default catalog and database.

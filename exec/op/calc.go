@@ -33,6 +33,12 @@ func (c *calc) Open(exec.Subtask) (err error) {
 	return err
 }
 
+// OnWatermark implements exec.Operator.
+func (c *calc) OnWatermark(w exec.Watermark, _ exec.Emitter) error {
+	c.calc.SetWatermark(int64(w))
+	return nil
+}
+
 // Process implements exec.Operator.
 func (c *calc) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 	b, err := c.calc.Apply(b)

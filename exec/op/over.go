@@ -196,10 +196,12 @@ func (c *overCore) setTime(i int, at int64) {
 }
 
 // end finishes a batch.
-func (c *overCore) end() {
+func (c *overCore) end() error {
 	for _, d := range c.agg.distinct {
 		d.sweep()
 	}
+	// Not only before the next probe: there may be a barrier in between, which moves rows.
+	return c.agg.doneLists()
 }
 
 // drop forgets the partition of row i, whose rows are all taken out. It is key i of the last probe of the value lists.

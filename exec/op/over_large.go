@@ -390,7 +390,7 @@ func (f *overFrames) run(p *overPlace) error {
 	}
 	f.plan.Reset()
 	f.signs, f.emits, f.lead = f.signs[:0], f.emits[:0], 0
-	return nil
+	return f.core.doneLists()
 }
 
 // forgetRow is the sign of a row that leaves the sets of DISTINCT aggregates only.

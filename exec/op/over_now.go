@@ -63,7 +63,9 @@ func (o *overNow) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 			return err
 		}
 	}
-	o.core.end()
+	if err := o.core.end(); err != nil {
+		return err
+	}
 	return flush(o.core.out, out)
 }
 

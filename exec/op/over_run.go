@@ -92,7 +92,9 @@ func (p *overRun) run(c *overCore, out exec.Emitter) error {
 			c.setTime(i, s.at)
 		}
 	}
-	c.end()
+	if err := c.end(); err != nil {
+		return err
+	}
 	p.rows.Reset()
 	p.keys.Reset()
 	p.steps = p.steps[:0]

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/streamsql/streamsql/sql/batch"
+import (
+	"math"
+
+	"github.com/streamsql/streamsql/sql/batch"
+)
 
 // Calc is a Filter and a Program over the rows it keeps. What both compute is computed once.
 type Calc struct {
@@ -13,6 +17,7 @@ type Calc struct {
 // CompileCalc builds a Calc of a BOOLEAN expression, nil for none, and expressions, nil for the input's columns.
 func CompileCalc(filter Expr, project []Expr, s Session) (*Calc, error) {
 	c := newCompiler(s)
+	c.ctx.clock.marked, c.ctx.clock.mark = true, math.MinInt64
 	x := &Calc{ctx: c.ctx}
 	var err error
 	if filter != nil {
@@ -25,6 +30,9 @@ func CompileCalc(filter Expr, project []Expr, s Session) (*Calc, error) {
 	}
 	return x, err
 }
+
+// SetWatermark tells what CURRENT_WATERMARK is from now on, in ms.
+func (x *Calc) SetWatermark(ms int64) { x.ctx.clock.mark = ms }
 
 // Apply filters and projects b. Row kinds pass through. The result is valid until the next Apply and may share b's
 // columns. An error of an expression counts only for rows that are kept. The error is a *RowError.

@@ -93,10 +93,9 @@ func insteadOf(name string) string {
 }
 
 var instead = map[string]string{
-	"JSON_LENGTH":       "JSON_VALUE(x, '$.length()' RETURNING INTEGER)",
-	"CURRENT_WATERMARK": "filter late rows by comparing the row's time with CURRENT_TIMESTAMP",
-	"SOURCE_WATERMARK":  "declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table",
-	"CURRENT_DATABASE":  "write the name as a string", "OBJECT_OF": "CAST(ROW(a, b) AS ROW<x INT, y STRING>); there are no STRUCTURED types", "OBJECT_UPDATE": "ROW(a, b) with the new values",
+	"JSON_LENGTH":      "JSON_VALUE(x, '$.length()' RETURNING INTEGER)",
+	"SOURCE_WATERMARK": "declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table",
+	"OBJECT_OF":        "CAST(ROW(a, b) AS ROW<x INT, y STRING>); there are no STRUCTURED types", "OBJECT_UPDATE": "ROW(a, b) with the new values",
 	"PRINT":                  "INSERT INTO a table of the print connector",
 	"STREAMRECORD_TIMESTAMP": "read the metadata column: ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'",
 }

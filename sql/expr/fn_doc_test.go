@@ -35,7 +35,8 @@ func TestFunctionsDoc(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, e := range NewRegistry().Reference() {
-		if len(e.Examples) == 0 || e.Group == "" {
+		// CURRENT_WATERMARK needs a table: tests/slt/stream/current_watermark.slt.
+		if len(e.Examples) == 0 && e.Name != "CURRENT_WATERMARK" || e.Group == "" {
 			t.Errorf("%s %q has no example", e.Name, e.Usage)
 		}
 		used[e.Name], used[e.Usage] = true, true

@@ -25,6 +25,9 @@ func timeFuncs() []*Func {
 		clockFunc("CURRENT_DATE", "CURRENT_DATE", "The current date in the session's time zone.", types.DateType, false),
 		clockFunc("CURRENT_TIME", "CURRENT_TIME", "The current time of day in the session's time zone.", types.Of(types.Time), false, "LOCALTIME"),
 		clockFunc("LOCALTIMESTAMP", "LOCALTIMESTAMP", "The current date and time in the session's time zone.", types.TimestampMs, false),
+		temporal("CURRENT_WATERMARK", "CURRENT_WATERMARK(rowtime)",
+			"The watermark that the operator has seen, with the type of the event-time column given; NULL before the first one. In SELECT and WHERE only.",
+			spec{params: "x", retOf: watermarkType, nullable: true, sees: true, dynamic: true, eval: watermarkEval}),
 		temporal("DATE_FORMAT", "DATE_FORMAT(time, format)",
 			"A TIMESTAMP in a format of java.time such as 'yyyy-MM-dd HH:mm:ss.SSS'. A string is read as 'yyyy-MM-dd HH:mm:ss' first and formatted as SimpleDateFormat does; NULL if it cannot be read.",
 			spec{params: "xs", ret: types.StringType, nullable: true, check: dateFormatCheck, eval: dateFormatEval}),
@@ -85,6 +88,41 @@ func clockFunc(name, usage, doc string, t types.Type, perRecord bool, aliases ..
 				}
 			}
 		}})}
+}
+
+// watermarkType is TIMESTAMP(3) or TIMESTAMP_LTZ(3), as the event time given. That it is event time is for the planner to
+// check (IsWatermark).
+func watermarkType(b *site) (types.Type, error) {
+	t := b.args[0].Type()
+	if t.Kind != types.Timestamp && t.Kind != types.TimestampLTZ {
+		return t, badCall(b.CallSite, "it takes a column of event time, not %s", t).WithHint("write CURRENT_WATERMARK(ts) with a column that has a WATERMARK")
+	}
+	return types.TimestampOf(t.Kind, 3), nil
+}
+
+// watermarkEval shows the watermark of the Calc that computes the call.
+func watermarkEval(*site) func(Session) Eval {
+	return func(s Session) Eval {
+		return func(_ []*batch.Vec, rows []int32, n int, out *batch.Vec, fail func(int32, *diag.Error)) {
+			for _, r := range rows {
+				switch {
+				case s.clock == nil || !s.clock.marked:
+					fail(r, diag.New(diag.Unsupported, diag.Pos{}, "CURRENT_WATERMARK cannot be used here").
+						WithHint("compute it in the SELECT list or the WHERE of a subquery"))
+				case s.clock.mark == math.MinInt64:
+					out.SetNull(int(r), n)
+				default:
+					out.I64[r] = s.clock.mark * 1000
+				}
+			}
+		}
+	}
+}
+
+// IsWatermark reports a call of CURRENT_WATERMARK.
+func IsWatermark(e Expr) bool {
+	c, ok := e.(*Call)
+	return ok && c.Func.Name == "CURRENT_WATERMARK"
 }
 
 // patternCache holds the compiled patterns of one call in one Program.

@@ -77,6 +77,8 @@ func (p *Program) eval(b *batch.Batch) ([]*batch.Vec, error) {
 // clock is the time source of the now-functions of one Program.
 type clock struct {
 	fixed, now time.Time
+	marked     bool  // a Calc, which knows the watermark
+	mark       int64 // ms, math.MinInt64 before the first one
 }
 
 // Instant is the time CURRENT_TIMESTAMP shows for the batch being evaluated: Now when it is set, else the moment of the
