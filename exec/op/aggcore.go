@@ -173,7 +173,8 @@ func (c *aggCore) probeLists(keys *checkpoint.Keys) error {
 	return nil
 }
 
-// doneLists ends the use of the lists of the last probe.
+// doneLists ends the use of the lists of the last probe. Whoever changes lists calls it before a barrier can come: rows
+// of tables move then.
 func (c *aggCore) doneLists() error {
 	for _, l := range c.lists {
 		if err := l.m.done(); err != nil {

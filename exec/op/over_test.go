@@ -337,3 +337,26 @@ func TestOverManyRows(t *testing.T) {
 		}
 	}
 }
+
+// TestOverEndsLists: value lists that a batch leaves empty are gone with it. What refers to them is stale after a barrier.
+func TestOverEndsLists(t *testing.T) {
+	out := &rowCollector{}
+	o := openOp(t, NewOver(overSpec(OverByRowtime, 1, expr.Frame{Rows: true, Lo: -1}, overAgg(t, expr.AggFirst, 2, false))), newSubtask(t, 1<<20)).(*overTime)
+	for i := range int64(4) {
+		v := i
+		if i%2 == 1 {
+			v = -1 // NULLs push the only value out of the frame
+		}
+		processOver(t, o, out, overBatch([]overRow{{"a", 100 + 10*i, v}, {"a", 101 + 10*i, -1}}))
+		advanceOver(t, o, out, 105+10*i)
+		if len(o.core.agg.lists) == 0 {
+			t.Fatal("FIRST_VALUE over a bounded frame keeps no list")
+		}
+		for _, l := range o.core.agg.lists {
+			if n := len(l.m.gone); n > 0 {
+				t.Fatalf("%d empty lists are left after row %d", n, i)
+			}
+		}
+	}
+	expectRows(t, out.take(), "+I[0,0]", "+I[NULL,0]", "+I[NULL,NULL]", "+I[NULL,NULL]", "+I[2,2]", "+I[NULL,2]", "+I[NULL,NULL]", "+I[NULL,NULL]")
+}

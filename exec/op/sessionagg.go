@@ -124,7 +124,7 @@ func (p *sessionAccs) end() error {
 	}
 	p.sel = p.sel[:0]
 	p.keys.Reset()
-	return nil
+	return p.core.doneLists()
 }
 
 // merge implements sessionPayload. The rows of the batch so far go first: they know the sessions by their old ids.
@@ -197,7 +197,10 @@ func (a *sessionResult) session(f firedSession, rows *sessionReader, out exec.Em
 		if err := a.core.groups.Probe(&keys, refs); err != nil {
 			return err
 		}
-		return a.core.accumulate(b, &keys, refs, nil)
+		if err := a.core.accumulate(b, &keys, refs, nil); err != nil {
+			return err
+		}
+		return a.core.doneLists()
 	})
 	if err != nil {
 		return err

@@ -323,6 +323,9 @@ func (w *windowAggregate) accumulate() error {
 	} else {
 		err = w.core.accumulate(&w.in, &w.keys, w.refs, nil)
 	}
+	if err == nil {
+		err = w.core.doneLists()
+	}
 	if err != nil {
 		return err
 	}
