@@ -18,10 +18,15 @@ func Walk(e Expr, f func(Expr) bool) {
 
 // Rewrite replaces nodes bottom-up: f gets every node with its children already rewritten. Unchanged subtrees are shared.
 func Rewrite(e Expr, f func(Expr) Expr) Expr {
+	return f(mapChildren(e, func(c Expr) Expr { return Rewrite(c, f) }))
+}
+
+// mapChildren is e with its children replaced, e itself when none changes.
+func mapChildren(e Expr, f func(Expr) Expr) Expr {
 	kids := e.Children()
 	var out []Expr
 	for i, c := range kids {
-		n := Rewrite(c, f)
+		n := f(c)
 		if n != c && out == nil {
 			out = slices.Clone(kids)
 		}
@@ -29,10 +34,10 @@ func Rewrite(e Expr, f func(Expr) Expr) Expr {
 			out[i] = n
 		}
 	}
-	if out != nil {
-		e = e.With(out)
+	if out == nil {
+		return e
 	}
-	return f(e)
+	return e.With(out)
 }
 
 // IsConstant reports that e reads no column and always gives the same value: Fold can evaluate it.
@@ -120,21 +125,7 @@ func Replace(e Expr, f func(Expr) (Expr, bool)) Expr {
 	if x, ok := f(e); ok {
 		return x
 	}
-	kids := e.Children()
-	var out []Expr
-	for i, c := range kids {
-		n := Replace(c, f)
-		if n != c && out == nil {
-			out = slices.Clone(kids)
-		}
-		if out != nil {
-			out[i] = n
-		}
-	}
-	if out != nil {
-		e = e.With(out)
-	}
-	return e
+	return mapChildren(e, func(c Expr) Expr { return Replace(c, f) })
 }
 
 // FieldPath is the way to e when e is a field of a ROW column, or a field of a field: the column and the positions of the
