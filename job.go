@@ -87,11 +87,12 @@ func (j *Job) Checkpoint(ctx context.Context) (CheckpointID, error) { return j.j
 // Stop ends the job with a final checkpoint and commits its output. With Drain event time ends first: every window
 // fires. A stopped job goes on from there when its statement is executed again.
 func (j *Job) Stop(ctx context.Context, o StopOptions) error {
-	if err := j.job.Stop(ctx, o); err != nil {
-		return err
+	err := j.job.Stop(ctx, o)
+	select {
+	case <-j.done: // with its state directory given back: the statement can be executed again
+	case <-ctx.Done():
 	}
-	<-j.done
-	return nil
+	return err
 }
 
 // Cancel ends the job at once. What is not yet committed is produced again when the job is resumed.
@@ -230,13 +231,20 @@ func (j *Job) release() {
 	}
 }
 
+// refuseSecond refuses a job that runs already. One that has ended, but not yet given back its state directory, is waited
+// for.
 func (e *Engine) refuseSecond(j *Job) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if old := e.jobs[j.id]; old != nil && !old.job.Status().State.Ended() {
+	old := e.jobs[j.id]
+	e.mu.Unlock()
+	if old == nil {
+		return nil
+	}
+	if !old.job.Status().State.Ended() {
 		return diag.New(diag.Conflict, diag.Pos{}, "job %q is already running", j.plan.Name).
 			WithHint("STOP JOB '%s' first, or give this one its own name: SET 'pipeline.name' = '…'", j.id)
 	}
+	<-old.done
 	return nil
 }
 

@@ -1,0 +1,72 @@
+package streamsql
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/streamsql/streamsql/checkpoint"
+)
+
+// A job that has ended for those who look at its state may still hold its state directory: executing its statement again
+// waits for that, and Stop returns after it, also when the job failed.
+func TestExecuteAgainWhileDirectoryIsGivenBack(t *testing.T) {
+	ctx := context.Background()
+	eng, err := Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, s := range []string{
+		`SET 'restart-strategy.type' = 'none'`,
+		`CREATE TABLE g (id BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '1')`,
+		`CREATE TABLE b (id BIGINT) WITH ('connector' = 'blackhole')`,
+	} {
+		if _, err := eng.Exec(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const insert = `INSERT INTO b SELECT 1 / (id - id) FROM g`
+	res, err := eng.Exec(ctx, insert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := res.Job
+	if err := first.Wait(ctx); err == nil {
+		t.Fatal("a division by zero passed")
+	}
+	// The same job, an instant earlier: ended, with its directory.
+	owner, err := checkpoint.OwnDir(eng.dir + "/jobs/" + first.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := *first
+	held.done = make(chan struct{})
+	eng.mu.Lock()
+	eng.jobs[first.ID()] = &held
+	eng.mu.Unlock()
+
+	stopped, executed := make(chan error, 1), make(chan error, 1)
+	go func() { stopped <- held.Stop(ctx, StopOptions{}) }()
+	go func() {
+		_, err := eng.Exec(ctx, insert)
+		executed <- err
+	}()
+	select {
+	case err := <-stopped:
+		t.Fatalf("Stop returned before the directory was given back: %v", err)
+	case err := <-executed:
+		t.Fatalf("the statement did not wait for the directory: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(held.done)
+	if err := <-stopped; err == nil {
+		t.Error("Stop does not say that the job failed")
+	}
+	if err := <-executed; err != nil {
+		t.Error(err)
+	}
+}
