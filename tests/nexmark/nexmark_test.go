@@ -40,7 +40,7 @@ func TestNexmark(t *testing.T) {
 		t.Run(q, func(t *testing.T) {
 			rep.Queries = append(rep.Queries, measure(t, q, o, shared))
 			if o.dir != "" {
-				rep.write(t, o.dir) // after each query: a run of hours leaves what it has
+				rep.write(t, o.dir, "nexmark") // after each query: a run of hours leaves what it has
 			}
 		})
 	}

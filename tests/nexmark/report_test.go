@@ -170,14 +170,14 @@ func geometric(v []float64) float64 {
 	return math.Exp(sum / float64(len(v)))
 }
 
-// write puts the report into dir.
-func (r *report) write(t *testing.T, dir string) {
+// write puts the report into dir, as files of a name.
+func (r *report) write(t *testing.T, dir, file string) {
 	t.Helper()
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"nexmark.json": append(data, '\n'), "nexmark.md": []byte(r.markdown())} {
+	for name, b := range map[string][]byte{file + ".json": append(data, '\n'), file + ".md": []byte(r.markdown())} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
