@@ -53,7 +53,7 @@ crash: ## kill the job N times at random, on real parts: make crash N=100
 big: ## 20 million groups under 512 MiB, killed twice; minutes (docs/benchmarks.md)
 	STREAMSQL_BIG=1 $(GO) test ./tests/bigstate -count=1 -v -timeout 0
 
-bench: ## Kafka to Kafka on a real broker by stage, and every operator alone: writes bin/bench.md and bin/bench.json
+bench: ## Kafka to Kafka by stage, operators alone, starting, latency, restart, growth: writes tables and figures into bin
 	@mkdir -p bin
 	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./tests/bench -count=1 -v -timeout 0
 
