@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench nexmark kafka microbench rewrite docs clean
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench bench-check nexmark kafka microbench rewrite docs clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -64,6 +64,9 @@ nexmark: ## the Nexmark queries here and on Flink in turn: writes bin/nexmark.md
 kafka: ## Kafka to Kafka, exactly once, here and on Flink in turn, records of 100, 250 and 1,024 bytes: writes bin/kafka.md and .json
 	@mkdir -p bin
 	STREAMSQL_NEXMARK=$(CURDIR)/bin $(GO) test ./tests/nexmark -run TestKafka -count=1 -v -timeout 0
+
+bench-check: ## processor time of eight Nexmark queries against the figures recorded last; RECORD=1 records
+	STREAMSQL_NEXMARK=$(CURDIR)/bin $(GO) test ./tests/nexmark -run TestCheck -count=1 -v -timeout 0 $(if $(RECORD),-record)
 
 microbench: ## Go benchmarks matching B: make microbench B=JSON [PKG=./exec/...]
 	$(GO) test -run '^$$' -bench '$(B)' -benchmem -timeout 0 $(PKG)
