@@ -336,10 +336,10 @@ func (r *propertyReader) finish(embedded string) error {
 	}, append(r.c.base, sec...)...)
 	r.c.producer = append([]kgo.Opt{
 		kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(5 * time.Millisecond),
-		kgo.ProducerBatchMaxBytes(1 << 20), kgo.MaxBufferedRecords(1 << 16), kgo.MaxBufferedBytes(64 << 20),
+		kgo.ProducerBatchMaxBytes(1 << 20), kgo.MaxBufferedRecords(1 << 15), kgo.MaxBufferedBytes(64 << 20),
 	}, r.c.producer...)
 	r.c.consumer = append([]kgo.Opt{
-		kgo.FetchMaxWait(300 * time.Millisecond), kgo.FetchMaxPartitionBytes(4 << 20), kgo.FetchMaxBytes(32 << 20),
+		kgo.FetchMaxWait(300 * time.Millisecond), kgo.FetchMaxPartitionBytes(512 << 10), kgo.FetchMaxBytes(4 << 20),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.KeepControlRecords(), kgo.FetchIsolationLevel(r.c.isolation),
 	}, r.c.consumer...)
 	return nil
