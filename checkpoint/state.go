@@ -51,6 +51,9 @@ type Table interface {
 	MutableRows(refs []Ref, rows [][]byte)
 	// Set replaces the row's value by a value of any size.
 	Set(r Ref, value []byte)
+	// Extend makes the row's value n bytes longer, keeps what is there and returns the new end, whose bytes are arbitrary
+	// and to be written at once. A value that has to move for that gets memory for room bytes, if those are more.
+	Extend(r Ref, n, room int) ([]byte, error)
 	// Delete removes the row. r must not be used afterwards.
 	Delete(r Ref)
 	// Find is a Probe for one more key in the same batch: the Refs and values that are out stay valid.

@@ -171,7 +171,7 @@ func (t *table) Probe(keys *Keys, refs []Ref) error {
 	return nil
 }
 
-// newRow makes a row in the arena; its value is zero, its flags are as given.
+// newRow makes a row in the arena, with flags as given; its value is to be written.
 func (t *table) newRow(hash uint64, key []byte, size, room int, flags uint32) (uint32, error) {
 	n := t.head + align8(len(key)) + align8(max(size, room))
 	loc, ok := t.a.alloc(n)
@@ -186,7 +186,6 @@ func (t *table) newRow(hash uint64, key []byte, size, room int, flags uint32) (u
 		*t.rowStamp(loc) = t.now
 	}
 	copy(t.rowKey(loc), key)
-	clear(t.rowValue(loc))
 	return loc, nil
 }
 
@@ -228,6 +227,7 @@ func (t *table) insert(hash uint64, key []byte, size int) (uint32, bool, error) 
 	if err != nil {
 		return 0, false, err
 	}
+	clear(t.rowValue(loc))
 	if !ok || t.a.head(old).flags&rowDeleted != 0 {
 		t.n++ // an expired row was still counted
 	}
@@ -282,18 +282,47 @@ func (t *table) set(loc uint32, value []byte) {
 		t.mark(loc)
 		return
 	}
-	hash := h.hash
-	to, err := t.newRow(hash, t.rowKey(loc), len(value), len(value)+len(value)/4, h.flags&(rowDisk|rowRef)|h.flags>>rowSeqShift<<rowSeqShift)
+	to, err := t.successor(loc, len(value), len(value)+len(value)/4)
 	if err != nil {
 		return // sticky: the next call reports it
 	}
 	copy(t.rowValue(to), value)
-	t.x.move(hash, loc, to)
+	t.forward(loc, to)
+}
+
+// successor is a row with the key and the flags of that at loc, for a value of size bytes and room to grow.
+func (t *table) successor(loc uint32, size, room int) (uint32, error) {
+	h := t.a.head(loc)
+	return t.newRow(h.hash, t.rowKey(loc), size, room, h.flags&(rowDisk|rowRef)|h.flags>>rowSeqShift<<rowSeqShift)
+}
+
+// forward puts the successor at to in the place of the row at loc.
+func (t *table) forward(loc, to uint32) {
+	h := t.a.head(loc)
+	t.x.move(h.hash, loc, to)
 	t.bury(loc)
-	h = t.a.head(loc)
 	h.flags |= rowMoved
 	h.hash = uint64(to)
 	t.mark(to)
+}
+
+// Extend appends to the value in place while there is room.
+func (t *table) Extend(r Ref, n, room int) ([]byte, error) {
+	loc := t.resolve(r)
+	h := t.a.head(loc)
+	old := int(h.vlen)
+	if old+n > int(h.units)<<unitShift-t.head-align8(int(h.klen)) {
+		to, err := t.successor(loc, old+n, room)
+		if err != nil {
+			return nil, err
+		}
+		copy(t.rowValue(to), t.rowValue(loc))
+		t.forward(loc, to)
+		return t.rowValue(to)[old:], nil
+	}
+	h.vlen = uint32(old + n)
+	t.mark(loc)
+	return t.rowValue(loc)[old:], nil
 }
 
 // Delete removes the row.

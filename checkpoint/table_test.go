@@ -134,7 +134,17 @@ func (f *tableFuzz) batch() {
 		} else if (refs[i] != NoRow) != ok {
 			f.t.Fatalf("probe %q: found %v, want %v", k, refs[i] != NoRow, ok)
 		}
-		switch f.r.IntN(6) {
+		switch f.r.IntN(7) {
+		case 6: // make longer
+			if refs[i] != NoRow {
+				more := f.value()
+				end, err := f.tb.Extend(refs[i], len(more), f.r.IntN(2000))
+				if err != nil || len(end) != len(more) {
+					f.t.Fatalf("extend %q by %d: %d bytes, %v", k, len(more), len(end), err)
+				}
+				copy(end, more)
+				f.m[k] = modelRow{row.value + string(more), f.now}
+			}
 		case 0, 1: // insert or update in place
 			if refs[i] == NoRow {
 				r, created, err := f.tb.Insert(&keys, i, 8)

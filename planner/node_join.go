@@ -9,6 +9,7 @@ import (
 	"github.com/streamsql/streamsql/exec/op"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // JoinKind is the kind of a Join.
@@ -378,7 +379,8 @@ func (n *Join) unique(p *phys, i int) []int {
 func (n *Join) lower(l *lowering, x *exec.Node, p *phys) {
 	spec := op.JoinSpec{Kind: n.Kind, Cond: n.Cond, Session: l.b.session, Output: x.Output}
 	for i, in := range []*op.JoinInput{&spec.Left, &spec.Right} {
-		*in = op.JoinInput{Schema: p.schema(i), Keys: n.keyCols(i), Unique: n.unique(p, i), TTL: hinted(n.TTL[i], l.ttl())}
+		*in = op.JoinInput{Schema: p.schema(i), Keys: n.keyCols(i), Unique: n.unique(p, i), TTL: hinted(n.TTL[i], l.ttl()),
+			InsertOnly: p.mode(i) == types.AppendOnly}
 	}
 	for _, k := range n.Keys {
 		spec.NullSafe = append(spec.NullSafe, k.NullSafe)

@@ -18,6 +18,8 @@ type JoinInput struct {
 	// replaces the one with the same values there, also without a -U before.
 	Unique []int
 	TTL    int64 // ms, 0 = none
+	// InsertOnly promises that the side has no updates and deletes.
+	InsertOnly bool
 }
 
 // JoinSpec describes a regular join: both sides are kept in state.
@@ -34,6 +36,9 @@ type JoinSpec struct {
 // joined with the rows the other side has now. Rows of both inputs must be exchanged by the keys; without keys there is
 // one subtask. Port 0 is the left side.
 func NewJoin(spec JoinSpec) func() exec.Operator {
+	if spec.insertsOnly() {
+		return func() exec.Operator { return &insertJoin{spec: spec} }
+	}
 	return func() exec.Operator { return &join{spec: spec} }
 }
 

@@ -1,0 +1,237 @@
+package op
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// rowCodec encodes whole rows for state a batch and a column at a time. A row is its length (4 bytes, little endian), a
+// bit per column that is set for NULL, a slot of fixed size per column, then the bytes of its texts. The slot of a text
+// is where it ends in the row; it begins where the one before ends.
+type rowCodec struct {
+	fields []rowField
+	head   int // bytes before the texts
+
+	at    []int // per row being encoded, where its next text goes; per row being decoded, where it is in the row
+	texts []int // per row being decoded, what is added to a place in the row for that in the copy of all texts
+}
+
+// rowField is a column and where its slot is.
+type rowField struct {
+	phys types.Phys
+	slot int
+}
+
+const rowLength = 4
+
+// slotBytes are the sizes of slots.
+func slotBytes(p types.Phys) int {
+	switch p {
+	case types.PhysBool:
+		return 1
+	case types.PhysStr:
+		return 4
+	case types.PhysI128:
+		return 16
+	}
+	return 8
+}
+
+func newRowCodec(s *types.Schema) *rowCodec {
+	c := &rowCodec{head: rowLength + (len(s.Columns)+7)/8}
+	for _, col := range s.Columns {
+		p := col.Type.Phys()
+		c.fields = append(c.fields, rowField{p, c.head})
+		c.head += slotBytes(p)
+	}
+	return c
+}
+
+// slottedFormat names the encoding.
+func slottedFormat(s *types.Schema) string { return strings.Replace(rowFormat(s), "row/1", "row/2", 1) }
+
+// encodedRows are the encodings of the rows of a batch that count, back to back.
+type encodedRows struct {
+	buf    []byte
+	starts []int // of each, and behind the last
+}
+
+func (e *encodedRows) row(i int) []byte { return e.buf[e.starts[i]:e.starts[i+1]] }
+
+// encode fills e with the rows of b that count.
+func (c *rowCodec) encode(b *batch.Batch, e *encodedRows) {
+	n := b.Len()
+	e.starts, c.at = resize(e.starts, n+1), resize(c.at, n)
+	c.layOut(b, e)
+	bitmap := c.head
+	if len(c.fields) > 0 {
+		bitmap = c.fields[0].slot
+	}
+	for i, start := range e.starts[:n] {
+		row := e.buf[start:e.starts[i+1]]
+		binary.LittleEndian.PutUint32(row, uint32(len(row)))
+		clear(row[rowLength:bitmap])
+		c.at[i] = start + c.head
+	}
+	for k, f := range c.fields {
+		v := b.Cols[k]
+		if v.Valid != nil {
+			c.encodeNulls(b, v, k, e)
+		}
+		c.encodeColumn(b, v, f, e)
+	}
+}
+
+// layOut finds the places of the rows and makes room for them.
+func (c *rowCodec) layOut(b *batch.Batch, e *encodedRows) {
+	n := b.Len()
+	sizes := c.at[:n]
+	for i := range sizes {
+		sizes[i] = c.head
+	}
+	for k, f := range c.fields {
+		if f.phys != types.PhysStr {
+			continue
+		}
+		v := b.Cols[k]
+		for i := range sizes {
+			if r := b.Row(i); !v.IsNull(r) {
+				sizes[i] += len(v.Str[v.Idx(r)])
+			}
+		}
+	}
+	end := 0
+	for i, s := range sizes {
+		e.starts[i] = end
+		end += s
+	}
+	e.starts[n] = end
+	e.buf = resize(e.buf, end)
+}
+
+func (c *rowCodec) encodeNulls(b *batch.Batch, v *batch.Vec, k int, e *encodedRows) {
+	for i := range c.at {
+		if v.IsNull(b.Row(i)) {
+			e.buf[e.starts[i]+rowLength+k>>3] |= 1 << (k & 7)
+		}
+	}
+}
+
+// encodeColumn stores a column's values; that of a NULL is what the column has there.
+func (c *rowCodec) encodeColumn(b *batch.Batch, v *batch.Vec, f rowField, e *encodedRows) {
+	switch f.phys {
+	case types.PhysI64:
+		for i := range c.at {
+			binary.LittleEndian.PutUint64(e.buf[e.starts[i]+f.slot:], uint64(v.I64[v.Idx(b.Row(i))]))
+		}
+	case types.PhysF64:
+		for i := range c.at {
+			binary.LittleEndian.PutUint64(e.buf[e.starts[i]+f.slot:], math.Float64bits(v.F64[v.Idx(b.Row(i))]))
+		}
+	case types.PhysBool:
+		for i := range c.at {
+			e.buf[e.starts[i]+f.slot] = byte(boolWord(v.Bool[v.Idx(b.Row(i))]))
+		}
+	case types.PhysI128:
+		for i := range c.at {
+			x, at := v.I128[v.Idx(b.Row(i))], e.starts[i]+f.slot
+			binary.LittleEndian.PutUint64(e.buf[at:], x.Lo)
+			binary.LittleEndian.PutUint64(e.buf[at+8:], uint64(x.Hi))
+		}
+	case types.PhysStr:
+		for i, at := range c.at {
+			if r := b.Row(i); !v.IsNull(r) {
+				at += copy(e.buf[at:], v.Str[v.Idx(r)])
+				c.at[i] = at
+			}
+			binary.LittleEndian.PutUint32(e.buf[e.starts[i]+f.slot:], uint32(at-e.starts[i]))
+		}
+	}
+}
+
+// decode appends rows, as encode made them, to cols. The texts of all are copied at once.
+func (c *rowCodec) decode(rows [][]byte, cols []*batch.ColBuilder) error {
+	texts, err := c.copyTexts(rows)
+	if err != nil {
+		return err
+	}
+	first := 0
+	for k, f := range c.fields {
+		col := cols[k]
+		first = col.AppendN(len(rows))
+		switch f.phys {
+		case types.PhysI64:
+			for i, row := range rows {
+				col.I64[first+i] = int64(binary.LittleEndian.Uint64(row[f.slot:]))
+			}
+		case types.PhysF64:
+			for i, row := range rows {
+				col.F64[first+i] = math.Float64frombits(binary.LittleEndian.Uint64(row[f.slot:]))
+			}
+		case types.PhysBool:
+			for i, row := range rows {
+				col.Bool[first+i] = row[f.slot] != 0
+			}
+		case types.PhysI128:
+			for i, row := range rows {
+				col.I128[first+i] = types.Int128{Lo: binary.LittleEndian.Uint64(row[f.slot:]), Hi: int64(binary.LittleEndian.Uint64(row[f.slot+8:]))}
+			}
+		case types.PhysStr:
+			if err := c.decodeTexts(rows, f.slot, texts, col.Str[first:]); err != nil {
+				return err
+			}
+		}
+	}
+	c.decodeNulls(rows, cols, first)
+	return nil
+}
+
+// copyTexts copies the texts of rows into one string.
+func (c *rowCodec) copyTexts(rows [][]byte) (string, error) {
+	c.texts, c.at = resize(c.texts, len(rows)), resize(c.at, len(rows))
+	total := 0
+	for i, row := range rows {
+		if len(row) < c.head {
+			return "", errJoinState
+		}
+		c.texts[i], c.at[i] = total-c.head, c.head
+		total += len(row) - c.head
+	}
+	var all strings.Builder
+	all.Grow(total)
+	for _, row := range rows {
+		all.Write(row[c.head:])
+	}
+	return all.String(), nil
+}
+
+// decodeTexts stores the texts of one column in dst.
+func (c *rowCodec) decodeTexts(rows [][]byte, slot int, texts string, dst []string) error {
+	for i, row := range rows {
+		from, to := c.at[i], int(binary.LittleEndian.Uint32(row[slot:]))
+		if to < from || to > len(row) {
+			return errJoinState
+		}
+		c.at[i] = to
+		dst[i] = texts[c.texts[i]+from : c.texts[i]+to]
+	}
+	return nil
+}
+
+// decodeNulls makes the values of rows NULL that are; first is the index of the first row.
+func (c *rowCodec) decodeNulls(rows [][]byte, cols []*batch.ColBuilder, first int) {
+	for i, row := range rows {
+		for k := 0; k < len(c.fields); k += 8 {
+			bits := row[rowLength+k>>3]
+			for j := k; bits != 0 && j < len(cols); j, bits = j+1, bits>>1 {
+				if bits&1 != 0 {
+					cols[j].Nullify(first + i)
+				}
+			}
+		}
+	}
+}

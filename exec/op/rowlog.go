@@ -1,0 +1,125 @@
+package op
+
+import (
+	"encoding/binary"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
+)
+
+// rowLog is keyed state to which rows are only added: for each key the rows in the order they came, found by reading all
+// of them. The newest rows of a key are in its row of one table (roots), behind the number of segments; when they are too
+// many they become a segment, a row of a second table (segments) that never changes again. So adding a row costs one copy
+// of it, and a checkpoint writes each row about once. A segment lies in its key's key group.
+//
+// A rowLog is used like a table: probe once for a batch, then add and read.
+type rowLog struct {
+	roots, segments checkpoint.Table
+	keys            *checkpoint.Keys
+	refs            []checkpoint.Ref
+	one             checkpoint.Keys
+}
+
+const (
+	rowLogFormat = "rowlog/1;"
+	rowLogHead   = 4 // bytes: number of segments
+	segmentMin   = 512
+	segmentMax   = 4 << 10
+)
+
+// segmentBytes is how large the next segment is to be of a key that has n.
+func segmentBytes(n uint32) int { return min(segmentMin<<min(n/4, 8), segmentMax) }
+
+// openRowLog opens the state named name. Each row begins with its length, four bytes, little endian; format names the
+// layout of the rest.
+func openRowLog(s exec.Subtask, name, format string) (*rowLog, error) {
+	l := &rowLog{}
+	var err error
+	if l.roots, err = s.Table(checkpoint.TableOptions{Name: name, Format: rowLogFormat + format}); err != nil {
+		return nil, err
+	}
+	l.segments, err = s.Table(checkpoint.TableOptions{Name: name + ".segments", Format: rowLogFormat + format})
+	return l, err
+}
+
+// probe brings the newest rows of keys into memory, one table probe for the batch. keys must stay unchanged until the
+// next probe. Everything borrowed before is invalid.
+func (l *rowLog) probe(keys *checkpoint.Keys) error {
+	l.keys, l.refs = keys, resize(l.refs, keys.Len())
+	if err := l.roots.Probe(keys, l.refs); err != nil {
+		return err
+	}
+	l.one.Reset()
+	return l.segments.Probe(&l.one, nil)
+}
+
+// add adds a row to key i of the last probe.
+func (l *rowLog) add(i int, row []byte) error {
+	if l.refs[i] == checkpoint.NoRow {
+		ref, created, err := l.roots.Insert(l.keys, i, rowLogHead+len(row))
+		if err != nil {
+			return err
+		}
+		l.refs[i] = ref
+		if created {
+			copy(l.roots.Mutable(ref)[rowLogHead:], row)
+			return nil
+		}
+	}
+	ref := l.refs[i]
+	root := l.roots.Value(ref)
+	n := binary.LittleEndian.Uint32(root)
+	limit := segmentBytes(n)
+	if len(root)+len(row) > limit && len(root) > rowLogHead {
+		if err := l.seal(i, n, root[rowLogHead:]); err != nil {
+			return err
+		}
+		var head [rowLogHead]byte
+		binary.LittleEndian.PutUint32(head[:], n+1)
+		l.roots.Set(ref, head[:])
+		root = head[:]
+	}
+	size := len(root) + len(row)
+	end, err := l.roots.Extend(ref, len(row), min(2*size, max(size, limit)))
+	copy(end, row)
+	return err
+}
+
+// seal makes segment n of key i.
+func (l *rowLog) seal(i int, n uint32, rows []byte) error {
+	l.one.Reset()
+	l.one.Buf = binary.BigEndian.AppendUint32(append(l.one.Buf, l.keys.Key(i)...), n)
+	l.one.Ends = append(l.one.Ends, int32(len(l.one.Buf)))
+	l.one.Hashes = append(l.one.Hashes, subHash(l.keys.Hashes[i], l.one.Buf))
+	ref, _, err := l.segments.Insert(&l.one, 0, len(rows))
+	if err != nil {
+		return err
+	}
+	copy(l.segments.Mutable(ref), rows)
+	return nil
+}
+
+// read calls f with the rows of key i of the last probe, some at a time. What f gets is valid until the next change of l.
+func (l *rowLog) read(i int, f func(rows []byte) error) error {
+	if l.refs[i] == checkpoint.NoRow {
+		return nil
+	}
+	root := l.roots.Value(l.refs[i])
+	if len(root) < rowLogHead {
+		return errJoinState
+	}
+	for n := range binary.LittleEndian.Uint32(root) {
+		l.one.Buf = binary.BigEndian.AppendUint32(append(l.one.Buf[:0], l.keys.Key(i)...), n)
+		ref, err := l.segments.Find(subHash(l.keys.Hashes[i], l.one.Buf), l.one.Buf)
+		if err != nil {
+			return err
+		}
+		if ref == checkpoint.NoRow {
+			return errJoinState
+		}
+		if err := f(l.segments.Value(ref)); err != nil {
+			return err
+		}
+	}
+	return f(root[rowLogHead:])
+}

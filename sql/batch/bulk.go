@@ -1,0 +1,48 @@
+package batch
+
+import (
+	"slices"
+
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// AppendN appends n values, none NULL, and returns the index of the first. They are arbitrary: the caller stores each of
+// them in the slice of the column's physical type.
+func (c *ColBuilder) AppendN(n int) int {
+	at := c.n
+	switch c.Type.Phys() {
+	case types.PhysI64:
+		c.I64 = slices.Grow(c.I64, n)[:at+n]
+	case types.PhysF64:
+		c.F64 = slices.Grow(c.F64, n)[:at+n]
+	case types.PhysBool:
+		c.Bool = slices.Grow(c.Bool, n)[:at+n]
+	case types.PhysStr:
+		c.Str = slices.Grow(c.Str, n)[:at+n]
+	case types.PhysI128:
+		c.I128 = slices.Grow(c.I128, n)[:at+n]
+	}
+	c.n += n
+	for c.valid != nil && len(c.valid) < (c.n+63)>>6 {
+		c.valid = append(c.valid, ^uint64(0))
+	}
+	return at
+}
+
+// Nullify makes value r NULL. What is stored there has to stay safe to read.
+func (c *ColBuilder) Nullify(r int) {
+	if c.valid == nil {
+		c.valid = AllValid(nil, c.n)
+	}
+	c.valid[r>>6] &^= 1 << (r & 63)
+}
+
+// RowsDone finishes n insert rows, after every column got their values.
+func (b *Builder) RowsDone(n int) {
+	if b.kinds != nil {
+		for range n {
+			b.kinds = append(b.kinds, types.Insert)
+		}
+	}
+	b.n += n
+}
