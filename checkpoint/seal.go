@@ -312,7 +312,8 @@ func (w *sstWriter) next() error {
 	po.EnsureDefaults()
 	// Not the lowest level's options: those mark tombstones as obsolete, and readers then skip them.
 	o := po.MakeWriterOptions(0, b.db.TableFormat())
-	o.Compression = sstable.FastestCompression
+	// What compaction rewrites is compressed; what may be replaced by the next barrier is not worth the processor time.
+	o.Compression = sstable.NoCompression
 	o.BlockSize = blockSize
 	w.w, w.size = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o), 0
 	return nil
@@ -350,12 +351,12 @@ func (w *sstWriter) table(st *sealTable) error {
 		if view.a.head(e.loc).flags&rowDeleted != 0 {
 			err = w.w.Delete(w.key)
 		} else {
-			var stamp int64
+			val := view.rowValue(e.loc)
 			if t.ttl {
-				stamp = *view.rowStamp(e.loc)
+				w.val = encodeDisk(w.val[:0], true, *view.rowStamp(e.loc), val)
+				val = w.val
 			}
-			w.val = encodeDisk(w.val[:0], t.ttl, stamp, view.rowValue(e.loc))
-			err = w.set(w.key, w.val)
+			err = w.set(w.key, val)
 		}
 		if err != nil {
 			return err
