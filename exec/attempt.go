@@ -29,10 +29,11 @@ type attempt struct {
 	commits chan checkpoint.Commit
 	notices notices
 
-	opened sync.WaitGroup // tasks that have not opened their operators yet
-	ready  chan struct{}  // closed when all have
-	wg     sync.WaitGroup // every goroutine
-	live   sync.WaitGroup // tasks
+	opened  sync.WaitGroup // tasks that have not opened their operators yet
+	ready   chan struct{}  // closed when all have
+	wg      sync.WaitGroup // every goroutine
+	unended unended        // the same by name
+	live    sync.WaitGroup // tasks
 
 	last    maxInt64 // id of the checkpoint after which no rows follow, 0 = none
 	mu      sync.Mutex
@@ -261,33 +262,35 @@ func (at *attempt) start() {
 	at.opened.Add(len(at.tasks))
 	at.live.Add(len(at.tasks))
 	for _, t := range at.tasks {
-		at.spawn(func() error {
+		at.spawn(t.doing, func() error {
 			defer at.live.Done()
 			opened := sync.OnceFunc(at.opened.Done)
 			defer opened()
 			return t.run(at.ctx, opened)
 		})
-		at.spawn(func() error { return t.finish(at.ctx) })
+		at.spawn(named("the state of "+t.head.node.Name), func() error { return t.finish(at.ctx) })
 	}
-	at.spawn(func() error { return at.commitLoop(at.ctx) })
-	at.spawn(func() error { return at.noticeLoop(at.ctx) })
+	at.spawn(named("the commit of a checkpoint by a sink"), func() error { return at.commitLoop(at.ctx) })
+	at.spawn(named("a source that is told of a checkpoint"), func() error { return at.noticeLoop(at.ctx) })
 	for _, n := range at.job.g.Nodes {
 		if src := at.sources[n.ID]; src != nil && src.DiscoveryInterval() > 0 {
-			at.spawn(func() error { return at.discover(at.ctx, n, src) })
+			at.spawn(named("the connector of source "+n.Name+", looking for splits"), func() error { return at.discover(at.ctx, n, src) })
 		}
 	}
-	at.spawn(func() error {
+	at.spawn(named("the start of the tasks"), func() error {
 		at.opened.Wait() // a task that fails counts as well: the attempt then ends by its failure
 		close(at.ready)
 		return nil
 	})
 }
 
-// spawn runs f on a goroutine of the attempt. Its failure, or panic, ends the attempt.
-func (at *attempt) spawn(f func() error) {
+// spawn runs f, which name names, on a goroutine of the attempt. Its failure, or panic, ends the attempt.
+func (at *attempt) spawn(name func() string, f func() error) {
 	at.wg.Add(1)
+	ended := at.unended.add(name)
 	go func() {
 		defer at.wg.Done()
+		defer ended()
 		defer func() {
 			if p := recover(); p != nil {
 				at.fail(at.job.panicked(p))
@@ -364,9 +367,6 @@ func (at *attempt) forget(id checkpoint.ID) {
 	at.mu.Unlock()
 }
 
-// slowCancel is after how long tasks that do not end are named in the log.
-const slowCancel = 30 * time.Second
-
 // close ends everything and waits for it.
 func (at *attempt) close() {
 	at.cancel()
@@ -377,7 +377,7 @@ func (at *attempt) close() {
 		case <-ended:
 			waiting = false
 		case <-time.After(slowCancel):
-			at.job.o.Log.Warn("still waiting for tasks to end: a connector does not return", "job", at.job.o.Name)
+			at.job.o.Log.Warn("still waiting for the job's tasks to end", "job", at.job.o.Name, "for", at.unended.String())
 		}
 	}
 	for _, s := range at.sinks {

@@ -122,14 +122,20 @@ func (o *output) control(m message) error {
 
 func (m *member) process(port int, b *batch.Batch) error {
 	m.rowsIn.Add(int64(b.Len()))
-	return m.wrap(m.op.Process(port, b, &m.out))
+	before := m.enter()
+	err := m.op.Process(port, b, &m.out)
+	m.leave(before)
+	return m.wrap(err)
 }
 
 // watermark lets the member and everything chained behind it act on w.
 func (m *member) watermark(w Watermark) error {
 	m.wm.Set(int64(w))
 	if m.op != nil {
-		if err := m.op.OnWatermark(w, &m.out); err != nil {
+		before := m.enter()
+		err := m.op.OnWatermark(w, &m.out)
+		m.leave(before)
+		if err != nil {
 			return m.wrap(err)
 		}
 	}
@@ -192,6 +198,7 @@ func (m *member) barrier(b checkpoint.Barrier, c *cut) error {
 }
 
 func (m *member) snapshot(b checkpoint.Barrier, c *cut) error {
+	defer m.leave(m.enter())
 	state, err := m.op.OnBarrier(b, &m.out)
 	if err != nil {
 		return err

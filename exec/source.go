@@ -38,6 +38,7 @@ type sourceReader struct {
 func (s *sourceReader) run(ctx context.Context) error {
 	defer func() {
 		if s.reader != nil {
+			defer s.m.leave(s.m.enter())
 			_ = s.reader.Close() // nothing a checkpoint lists depends on a reader
 		}
 	}()
@@ -91,7 +92,10 @@ func (s *sourceReader) start(ctx context.Context) error {
 		return s.advance()
 	}
 	var err error
-	if s.reader, err = s.src.Open(ctx, open); err != nil {
+	before := s.m.enter()
+	s.reader, err = s.src.Open(ctx, open)
+	s.m.leave(before)
+	if err != nil {
 		return err
 	}
 	for _, p := range late {
@@ -123,7 +127,9 @@ func (s *sourceReader) read(ctx context.Context) error {
 		return err
 	}
 	s.in.Reset()
+	before := s.m.enter()
 	p, err := s.reader.Next(ctx, s.in)
+	s.m.leave(before)
 	end := errors.Is(err, io.EOF)
 	if err != nil && !end {
 		if ctx.Err() != nil {

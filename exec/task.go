@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -17,7 +18,8 @@ type task struct {
 	timers []*member // those with processing-time timers
 	sinks  []*member
 	box    *mailbox
-	acks   chan *cut // to the goroutine that finishes snapshots
+	inside atomic.Pointer[member] // whose code runs, nil = the runtime's own
+	acks   chan *cut              // to the goroutine that finishes snapshots
 
 	queue  chan message // gate tasks
 	gate   *gate
@@ -53,7 +55,10 @@ func (t *task) open() error {
 		}
 		s := &subtask{m: m, at: t.at, counters: &t.at.job.counters,
 			log: t.at.job.o.Log.With("node", m.node.Name, "subtask", m.id.Index)}
-		if err := m.op.Open(s); err != nil {
+		before := m.enter()
+		err := m.op.Open(s)
+		m.leave(before)
+		if err != nil {
 			return m.wrap(err)
 		}
 		if p, ok := m.op.(ProcessingTimer); ok {
@@ -77,6 +82,7 @@ func (t *task) open() error {
 // close releases the member's operator and state. Errors count only where they can mean lost output: never here, as
 // nothing that a checkpoint lists depends on Close.
 func (m *member) close() error {
+	defer m.leave(m.enter())
 	if m.op != nil {
 		if err := m.op.Close(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.ErrClosedPipe) {
 			return m.wrap(err)
@@ -182,7 +188,10 @@ func (t *task) fireTimers() error {
 	now := t.at.nowMs()
 	for _, m := range t.timers {
 		if at, ok := m.timer.NextTimer(); ok && at <= now {
-			if err := m.timer.OnTimer(now, &m.out); err != nil {
+			before := m.enter()
+			err := m.timer.OnTimer(now, &m.out)
+			m.leave(before)
+			if err != nil {
 				return m.wrap(err)
 			}
 		}
