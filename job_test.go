@@ -2,6 +2,7 @@ package streamsql
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -68,5 +69,38 @@ func TestExecuteAgainWhileDirectoryIsGivenBack(t *testing.T) {
 	}
 	if err := <-executed; err != nil {
 		t.Error(err)
+	}
+}
+
+// A context that ends between its first look and the second: while a statement is planned.
+type endsMeanwhile struct {
+	context.Context
+	looked *int
+}
+
+func (c endsMeanwhile) Err() error {
+	if *c.looked++; *c.looked > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestInterruptedPlanning: a statement whose context ends while it is planned is not run.
+func TestInterruptedPlanning(t *testing.T) {
+	e, err := Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Exec(t.Context(), "CREATE TABLE b (id INT) WITH ('connector' = 'blackhole')"); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"SELECT 1", "INSERT INTO b SELECT 1"} {
+		if _, err := e.Exec(endsMeanwhile{t.Context(), new(int)}, text); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if n := len(e.Jobs()); n != 0 {
+			t.Errorf("%s: %d jobs", text, n)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func (s *Script) Next(ctx context.Context) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err := s.e.execute(st)
+	res, err := s.e.execute(ctx, st)
 	if err != nil {
 		return nil, suggestTable(diag.At(err, st.Pos))
 	}
@@ -80,7 +80,7 @@ func (s *Script) more() bool {
 }
 
 // execute runs one parsed statement.
-func (e *Engine) execute(st *sql.Statement) (*Result, error) {
+func (e *Engine) execute(ctx context.Context, st *sql.Statement) (*Result, error) {
 	switch x := st.Stmt.(type) {
 	case *sql.CreateTable:
 		return e.createTable(x, st.Text)
@@ -95,8 +95,7 @@ func (e *Engine) execute(st *sql.Statement) (*Result, error) {
 	case *sql.Set:
 		return e.set(x)
 	case *sql.Reset:
-		e.conf.Reset(x.Key)
-		return &Result{Message: "OK"}, nil
+		return noticed(e.conf.Reset(x.Key)), nil
 	case *sql.Show:
 		return e.show(x)
 	case *sql.Describe:
@@ -108,7 +107,7 @@ func (e *Engine) execute(st *sql.Statement) (*Result, error) {
 	case *sql.Use:
 		return e.use(x)
 	case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
-		return e.run(st.Stmt)
+		return e.run(ctx, st.Stmt)
 	}
 	return nil, unsupported(st.Stmt)
 }
@@ -167,11 +166,16 @@ func (e *Engine) set(x *sql.Set) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	return noticed(notice), nil
+}
+
+// noticed is the result of a statement that is done, with a remark if there is one.
+func noticed(notice string) *Result {
 	res := &Result{Message: "OK"}
 	if notice != "" {
 		res.Notices = []string{notice}
 	}
-	return res, nil
+	return res
 }
 
 func (e *Engine) use(x *sql.Use) (*Result, error) {
@@ -207,14 +211,17 @@ func (e *Engine) stopJob(x *sql.StopJob) (*Result, error) {
 	return &Result{Message: "OK"}, j.Stop(context.Background(), StopOptions{Drain: x.Drain})
 }
 
-// run starts the job of a query, INSERT or statement set.
-func (e *Engine) run(stmt sql.Stmt) (*Result, error) {
+// run starts the job of a query, INSERT or statement set, unless ctx ends before it is planned.
+func (e *Engine) run(ctx context.Context, stmt sql.Stmt) (*Result, error) {
 	if set, ok := stmt.(*sql.StatementSet); ok && len(set.Inserts) == 0 {
 		return &Result{Message: "OK"}, nil
 	}
 	conf := e.conf.Clone()
 	c := newCollector()
 	plan, err := e.planner.Plan(stmt, conf, planner.Options{Collect: c.connector(), Embedded: e.embedded})
+	if err == nil {
+		err = ctx.Err() // given up while it was planned
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +316,7 @@ func (e *Engine) check(st *sql.Statement) ([]string, error) {
 	case *sql.StopJob:
 		return nil, nil
 	}
-	res, err := e.execute(st)
+	res, err := e.execute(context.Background(), st)
 	if err != nil {
 		return nil, err
 	}

@@ -43,10 +43,7 @@ func (c *Config) Set(key, value string, pos diag.Pos) (notice string, err error)
 	case !known && irrelevant(key):
 		notice = fmt.Sprintf("'%s' has no effect here: %s", key, "it configures a Flink cluster or an engine streamsql does not have")
 	case !known:
-		notice = fmt.Sprintf("unknown setting '%s' is kept but has no effect", key)
-		if near := diag.Nearest(key, settingKeys()); near != "" {
-			notice += fmt.Sprintf("; did you mean '%s'?", near)
-		}
+		notice = fmt.Sprintf("unknown setting '%s' is kept but has no effect", key) + didYouMean(key)
 	default:
 		if err := k.check(key, value, pos); err != nil {
 			return "", err
@@ -61,16 +58,28 @@ func (c *Config) Set(key, value string, pos diag.Pos) (notice string, err error)
 	return notice, nil
 }
 
-// Reset removes the session's value of key; "" removes all.
-func (c *Config) Reset(key string) {
+func didYouMean(key string) string {
+	if near := diag.Nearest(key, settingKeys()); near != "" {
+		return fmt.Sprintf("; did you mean '%s'?", near)
+	}
+	return ""
+}
+
+// Reset removes the session's value of key; "" removes all. The notice says that there is nothing by this name to reset.
+func (c *Config) Reset(key string) (notice string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if key == "" {
 		clear(c.values)
-		return
+		return ""
 	}
-	key, _ = canonicalKey(key)
+	key, notice = canonicalKey(key)
+	_, set := c.values[key]
+	if _, known := settings[key]; !set && !known && !irrelevant(key) {
+		notice = fmt.Sprintf("unknown setting '%s' was not set", key) + didYouMean(key)
+	}
 	delete(c.values, key)
+	return notice
 }
 
 // Get is the effective value of key: the session's, else the default. ok is false for unknown keys that are not set.

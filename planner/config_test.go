@@ -137,3 +137,20 @@ func TestConfigDoc(t *testing.T) {
 		t.Error("the page misses keys")
 	}
 }
+
+// SET and RESET say of an unknown key what may have been meant; what was set is reset without a word.
+func TestUnknownSetting(t *testing.T) {
+	c := NewConfig()
+	near := "did you mean '" + keyParallelism + "'?"
+	if n := c.Reset("paralelism.default"); !strings.Contains(n, "was not set") || !strings.Contains(n, near) {
+		t.Errorf("RESET: %q", n)
+	}
+	if n, err := c.Set("paralelism.default", "2", posNone); err != nil || !strings.Contains(n, near) {
+		t.Errorf("SET: %q, %v", n, err)
+	}
+	for _, key := range []string{"paralelism.default", keyParallelism, "taskmanager.memory.process.size", ""} {
+		if n := c.Reset(key); n != "" {
+			t.Errorf("RESET %q: %q", key, n)
+		}
+	}
+}

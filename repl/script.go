@@ -2,6 +2,7 @@ package repl
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -34,6 +35,18 @@ func (e *JobError) Error() string { return e.Err.Error() }
 // Unwrap is the job's error.
 func (e *JobError) Unwrap() error { return e.Err }
 
+// ErrUnfinished is in the error of a script that was interrupted before its end: statements were not run, or a query or
+// INSERT that ends by itself did not get there. What has no end is complete when it is stopped.
+var ErrUnfinished = errors.New("interrupted before the end of the script")
+
+// cut is err, with ErrUnfinished when that is what it means.
+func cut(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrUnfinished) {
+		return err
+	}
+	return errors.Join(ErrUnfinished, err)
+}
+
 // Run runs text and waits for its jobs. It stops at the first statement that fails, or when ctx is done: then running
 // jobs are left running, for the caller to stop. The error is a *JobError when a job failed.
 func (r *Runner) Run(ctx context.Context, text string) error {
@@ -52,7 +65,7 @@ func (r *Runner) Step(ctx context.Context, text string) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return cut(ctx, err)
 		}
 		if err := r.result(ctx, res); err != nil {
 			return err
@@ -87,7 +100,9 @@ func (r *Runner) result(ctx context.Context, res *streamsql.Result) error {
 		return r.print(ctx, res)
 	case res.Job == nil:
 		return nil
-	case res.Job.Bounded() || syncInserts(r.Engine):
+	case res.Job.Bounded():
+		return cut(ctx, wait(ctx, res.Job))
+	case syncInserts(r.Engine):
 		return wait(ctx, res.Job)
 	}
 	r.running = append(r.running, res.Job)
@@ -109,6 +124,9 @@ func (r *Runner) print(ctx context.Context, res *streamsql.Result) error {
 	}
 	if _, err := p.Print(ctx, res); err != nil {
 		return &JobError{Err: err}
+	}
+	if res.Bounded {
+		return cut(ctx, ctx.Err())
 	}
 	return ctx.Err()
 }

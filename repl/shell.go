@@ -127,6 +127,9 @@ func (s *Shell) statements(ctx context.Context, text, name string) error {
 		ran := false
 		err := s.interruptible(ctx, func(ctx context.Context) error {
 			res, err := script.Next(ctx)
+			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+				return errInterrupt
+			}
 			if err != nil {
 				return err
 			}

@@ -14,8 +14,9 @@ import (
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // a job failed
-	exitUsage  = 2 // the SQL or the configuration is wrong
+	exitFailed = 1   // a job failed
+	exitUsage  = 2   // the SQL or the configuration is wrong
+	exitSignal = 128 // and the signal's number: interrupted before the end (130 = Ctrl-C, 143 = SIGTERM)
 )
 
 // command is a verb of the command line.

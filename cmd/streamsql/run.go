@@ -21,7 +21,8 @@ func runFiles(args []string, out, errs io.Writer) int {
 next statement starts. A bounded INSERT is waited for; an unbounded one runs on beside the statements that follow.
 Ctrl-C or SIGTERM stops after a final checkpoint and commit, a second one at once. Run the same file again to go on from
 the newest checkpoint; a job that had read all its input starts over. Relative paths are relative to the working folder.
-Exit codes: 0 done, 1 a job failed, 2 the SQL or the configuration is wrong.`, errs)
+Exit codes: 0 done, 1 a job failed, 2 the SQL or the configuration is wrong, 130 (143) Ctrl-C (SIGTERM) came before the end:
+of the statements, of a query or INSERT over bounded input. An unbounded job that is stopped is done.`, errs)
 	f.examples = `  streamsql run job.sql                                    state in .streamsql/job
   streamsql run job.sql --state-dir /var/lib/job --restore none
   streamsql run -D parallelism.default=2 -D execution.checkpointing.interval=1s job.sql
@@ -157,7 +158,7 @@ func (s *session) runner() *repl.Runner {
 }
 
 // run executes body. The first interrupt or SIGTERM cancels its context and stops the jobs with a final checkpoint, the
-// second ends the process.
+// second ends the process. The exit code tells whether that left something undone.
 func (s *session) run(body func(context.Context) (source, error)) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -167,6 +168,7 @@ func (s *session) run(body func(context.Context) (source, error)) int {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Add(1)
+	interrupted := exitOK
 	go func() {
 		defer watching.Done()
 		select {
@@ -176,14 +178,15 @@ func (s *session) run(body func(context.Context) (source, error)) int {
 			cancel()
 			<-done
 			return
-		case <-stop:
+		case sig := <-stop:
+			interrupted = exitOf(sig)
 		}
 		cancel()
 		s.say("stopping after a final checkpoint; once more to stop at once")
 		select {
 		case <-done:
-		case <-stop:
-			os.Exit(exitFailed)
+		case sig := <-stop:
+			os.Exit(exitOf(sig))
 		}
 	}()
 	if !s.quiet && isTerminal(s.errs) {
@@ -202,7 +205,16 @@ func (s *session) run(body func(context.Context) (source, error)) int {
 	s.progress.Close()
 	close(done)
 	watching.Wait()
+	if code == exitOK && errors.Is(err, repl.ErrUnfinished) {
+		return interrupted
+	}
 	return code
+}
+
+// exitOf is the exit code of a process that a signal interrupted, as shells give it.
+func exitOf(sig os.Signal) int {
+	n, _ := sig.(syscall.Signal)
+	return exitSignal + int(n)
 }
 
 // jobsEnded lets the summary of a failed job come before its error.

@@ -161,6 +161,31 @@ INSERT INTO bin SELECT * FROM numbers;`)
 	}
 }
 
+// TestInterrupted: Ctrl-C before the end of what ends by itself is exit code 130, SIGTERM 143, with the final checkpoint.
+func TestInterrupted(t *testing.T) {
+	for _, c := range []struct {
+		sig  syscall.Signal
+		code int
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
+		dir := t.TempDir()
+		write(t, dir, "job.sql", `
+CREATE TABLE numbers (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '50', 'number-of-rows' = '1000000000');
+CREATE TABLE bin (id BIGINT) WITH ('connector' = 'print');
+INSERT INTO bin SELECT * FROM numbers;`)
+		p := harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"run", "job.sql"}, Dir: dir})
+		if err := p.WaitOutput("+I[", patience); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Signal(c.sig); err != nil {
+			t.Fatal(err)
+		}
+		code, err := p.Wait(patience)
+		if err != nil || code != c.code || !strings.Contains(p.Stderr(), "stopped after") {
+			t.Fatalf("%v: exit code %d, %v\n%s", c.sig, code, err, p.Stderr())
+		}
+	}
+}
+
 // TestSummary: a job ends with what it did, unless -q.
 func TestSummary(t *testing.T) {
 	const insert = "CREATE TABLE bin (id INT) WITH ('connector' = 'blackhole'); INSERT INTO bin VALUES (1), (2), (3)"
