@@ -28,6 +28,8 @@ func (t *expandedTable) row(c streamsql.Change) error {
 	if t.changelog {
 		names, values = append([]string{"op"}, names...), append([]string{c.Kind.String()}, values...)
 	}
+	escapeAll(names, "")
+	escapeAll(values, "\n")
 	width := 0
 	for _, n := range names {
 		width = max(width, displayWidth(n))

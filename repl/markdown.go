@@ -14,12 +14,12 @@ type markdownWriter struct {
 }
 
 // markdownCell keeps a text in its cell.
-var markdownCell = strings.NewReplacer("|", `\|`, "\r\n", "<br>", "\n", "<br>")
+var markdownCell = strings.NewReplacer("|", `\|`, "\n", "<br>")
 
 func (w *markdownWriter) line(cells []string) error {
 	var sb strings.Builder
 	for _, c := range cells {
-		sb.WriteString("| " + markdownCell.Replace(c) + " ")
+		sb.WriteString("| " + markdownCell.Replace(escape(strings.ReplaceAll(c, "\r\n", "\n"), "\n\t")) + " ")
 	}
 	_, err := io.WriteString(w.out, sb.String()+"|\n")
 	return err

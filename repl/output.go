@@ -21,9 +21,10 @@ type Format string
 
 // The formats.
 const (
-	Table Format = "table" // Flink's tableau
-	CSV   Format = "csv"   // RFC 4180 with a header line; NULL is empty
-	JSON  Format = "json"  // one object a line
+	// Table is Flink's tableau; control characters are escaped (\n, \t, \u001b).
+	Table Format = "table"
+	CSV   Format = "csv"  // RFC 4180 with a header line; NULL is empty, BYTES are x'00ff'
+	JSON  Format = "json" // one object a line
 	// Markdown is a table of Markdown; NULL is empty.
 	Markdown Format = "markdown"
 )
@@ -252,7 +253,7 @@ func (w *csvWriter) row(c streamsql.Change) error {
 		w.rec = append(w.rec, c.Kind.String())
 	}
 	for i := range c.Len() {
-		text, _ := c.Text(i)
+		text, _ := c.Display(i)
 		w.rec = append(w.rec, text)
 	}
 	if err := w.w.Write(w.rec); err != nil {

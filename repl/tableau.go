@@ -24,8 +24,9 @@ func newStreamTable(out io.Writer, s *types.Schema, maxWidth int) *streamTable {
 	t := &streamTable{out: out, widths: []int{2}}
 	head := []string{"op"}
 	for _, c := range s.Columns {
-		t.widths = append(t.widths, max(typeWidth(c.Type, maxWidth), displayWidth(c.Name), len(nullCell)))
-		head = append(head, c.Name)
+		name := escape(c.Name, "")
+		t.widths = append(t.widths, max(typeWidth(c.Type, maxWidth), displayWidth(name), len(nullCell)))
+		head = append(head, name)
 	}
 	t.write(border(t.widths) + line(head, t.widths) + border(t.widths))
 	return t
@@ -62,7 +63,7 @@ func typeWidth(t types.Type, maxWidth int) int {
 
 func (t *streamTable) row(c streamsql.Change) error {
 	t.n++
-	return t.write(line(append([]string{c.Kind.String()}, cells(c.Row, nullCell)...), t.widths))
+	return t.write(line(append([]string{c.Kind.String()}, escapeAll(cells(c.Row, nullCell), "")...), t.widths))
 }
 
 func (t *streamTable) end(e ending) error {
@@ -114,11 +115,15 @@ func (t *batchTable) end(e ending) error {
 	var sb strings.Builder
 	switch {
 	case len(t.rows) == 0:
-	case len(t.rows) == 1 && len(t.names) == 1 && strings.Contains(t.rows[0][0], "\n"):
+	case !t.query && len(t.rows) == 1 && len(t.names) == 1 && strings.Contains(t.rows[0][0], "\n"):
 		// A text of several lines (EXPLAIN, SHOW CREATE) is for reading and copying, not for a frame.
 		_, err := io.WriteString(t.out, strings.TrimRight(t.rows[0][0], "\n")+"\n")
 		return err
 	default:
+		escapeAll(t.names, "")
+		for _, r := range t.rows {
+			escapeAll(r, "")
+		}
 		appendTable(&sb, t.names, t.rows, t.max)
 	}
 	sb.WriteString(inSet(e) + "\n")
