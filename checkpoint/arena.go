@@ -17,6 +17,7 @@ type arena struct {
 	cur    int              // chunk that new rows go to; -1 = none
 	bytes  int64            // allocated
 	live   int64            // in rows that are not dead
+	pins   *pins            // nil: there never was a view
 }
 
 type chunk struct {
@@ -147,7 +148,11 @@ func (a *arena) freeChunk(i int) {
 	a.bytes -= int64(len(c.mem))
 	a.live -= int64(c.live)
 	a.budget.add(-int64(len(c.mem)))
-	if c.raw != nil {
+	switch {
+	case c.raw == nil:
+	case a.pins != nil:
+		a.pins.free(c.raw)
+	default:
 		freeOffHeap(c.raw)
 	}
 	a.chunks[i], a.base[i] = chunk{}, nil

@@ -36,37 +36,55 @@ type sealTable struct {
 	t    *table // for its options; its rows belong to the subtask
 	a    arena
 	ents []sealEnt
+	end  func() // gives back a, which is a view of the table's arena; nil: a holds copies
+}
+
+func (st *sealTable) close() {
+	if st.end != nil {
+		st.end()
+		return
+	}
+	st.a.close()
 }
 
 type sealEnt struct {
-	hash uint64
-	loc  uint32
+	hash    uint64
+	loc     uint32
+	deleted bool // a tombstone; the flags of a row that was not copied belong to the subtask
 }
 
 func (s *sealSet) close() {
 	for i := range s.tables {
-		s.tables[i].a.close()
+		s.tables[i].close()
 	}
 	s.tables = nil
 }
 
-// copyDirty moves the table's changes into a sealTable: one memory copy per row.
+// copyDirty moves the table's changes into a sealTable: one memory copy per row, none of rows that never change.
 func (t *table) copyDirty(seq uint16) (sealTable, error) {
-	st := sealTable{t: t, a: newArena(t.b.budget), ents: make([]sealEnt, 0, len(t.dirty))}
+	st := sealTable{t: t, ents: make([]sealEnt, 0, len(t.dirty))}
+	if t.o.WriteOnce {
+		st.a, st.end = t.a.view()
+	} else {
+		st.a = newArena(t.b.budget)
+	}
 	for _, loc := range t.dirty {
 		h := t.a.head(loc)
 		if h.flags&(rowDead|rowMoved) != 0 || h.flags&rowDirty == 0 {
 			continue
 		}
-		row := t.a.bytesOf(loc)
-		to, ok := st.a.alloc(len(row))
-		if !ok {
-			st.a.close()
-			t.err = errorf(diag.External, "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
-			return sealTable{}, t.err
+		to := loc
+		if !t.o.WriteOnce {
+			row := t.a.bytesOf(loc)
+			var ok bool
+			if to, ok = st.a.alloc(len(row)); !ok {
+				st.close()
+				t.err = errorf(diag.External, "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
+				return sealTable{}, t.err
+			}
+			copy(st.a.span(to, len(row)), row)
 		}
-		copy(st.a.span(to, len(row)), row)
-		st.ents = append(st.ents, sealEnt{h.hash, to})
+		st.ents = append(st.ents, sealEnt{h.hash, to, h.flags&rowDeleted != 0})
 		if h.flags&rowDeleted != 0 {
 			t.tombs = append(t.tombs, loc)
 		}
@@ -346,7 +364,7 @@ func (w *sstWriter) table(st *sealTable) error {
 		}
 		w.key = diskKey(w.key[:0], t.id, e.hash, view.rowKey(e.loc))
 		var err error
-		if view.a.head(e.loc).flags&rowDeleted != 0 {
+		if e.deleted {
 			err = w.w.Delete(w.key)
 		} else {
 			val := view.rowValue(e.loc)

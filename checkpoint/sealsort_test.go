@@ -21,7 +21,7 @@ func TestSortEnts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ents = append(ents, sealEnt{h, loc})
+				ents = append(ents, sealEnt{hash: h, loc: loc})
 			}
 			got := tb.sortEnts(slices.Clone(ents))
 			if len(got) != n || !slices.IsSortedFunc(got, func(x, y sealEnt) int {

@@ -82,6 +82,9 @@ type TableOptions struct {
 	Format string
 	// TTL in milliseconds of processing time since a row was last created or changed; 0 = never expires.
 	TTL int64
+	// WriteOnce promises that a row is inserted and written in one batch and then never changed or deleted: a barrier does
+	// not copy it. Not with a TTL.
+	WriteOnce bool
 }
 
 // KeyGroups is the number of key groups: units of keyed state and of rescaling. The key group of a row is the top

@@ -38,7 +38,7 @@ func openRowLog(s exec.Subtask, name, format string) (*rowLog, error) {
 	if l.roots, err = s.Table(checkpoint.TableOptions{Name: name, Format: rowLogFormat + format}); err != nil {
 		return nil, err
 	}
-	l.segments, err = s.Table(checkpoint.TableOptions{Name: name + ".segments", Format: rowLogFormat + format})
+	l.segments, err = s.Table(checkpoint.TableOptions{Name: name + ".segments", Format: rowLogFormat + format, WriteOnce: true})
 	return l, err
 }
 
