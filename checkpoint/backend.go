@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -53,14 +54,17 @@ type Backend struct {
 
 	// cutMu is held while sealed rows are written and Pebble's files are linked into a checkpoint: by the asynchronous
 	// part of a seal, or by the subtask when it needs room first.
-	cutMu     sync.Mutex
-	db        *pebble.DB
-	dbDir     string
-	cache     *pebble.Cache
-	unwritten []*sealSet // sealed, not yet in Pebble; oldest first
-	ssts      int        // names of ingested files
-	crcs      map[string]StateFile
-	catalog   []byte // as last written
+	cutMu sync.Mutex
+	db    *pebble.DB
+	dbDir string
+	cache *pebble.Cache
+	// compactions are those of db; spilled tells them that rows are on disk only.
+	compactions *compactions
+	spilled     atomic.Bool
+	unwritten   []*sealSet // sealed, not yet in Pebble; oldest first
+	ssts        int        // names of ingested files
+	crcs        map[string]StateFile
+	catalog     []byte // as last written
 
 	seq  uint16        // number of the newest seal
 	pend atomic.Uint64 // unwritten seals: count<<16 | first number
@@ -231,7 +235,7 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 // blocks are small.
 const blockSize = 4 << 10
 
-// l0Files is how many ingested files pile up before they are merged. Each spans all hashes, so that merging them rewrites
+// l0Files is how many ingested files pile up before they are merged, when compactions are due. Each spans all hashes, so that merging them rewrites
 // the level below; reads pass over the files that lack a key by their Bloom filters.
 const l0Files = 10
 
@@ -255,20 +259,24 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		o.Levels[i].BlockSize = blockSize
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.FastestCompression }
 	}
 	return o
 }
 
-// open opens Pebble in dir.
-func (b *Backend) open(dir string) (db *pebble.DB, err error) {
+// open opens Pebble in dir. It compacts nothing until it is told.
+func (b *Backend) open(dir string) (db *pebble.DB, c *compactions, err error) {
+	c = newCompactions()
 	err = b.guard(func() (err error) {
-		db, err = pebble.Open(dir, b.pebbleOptions())
+		o := b.pebbleOptions()
+		o.Experimental.CompactionScheduler = c
+		db, err = pebble.Open(dir, o)
 		return err
 	})
 	if err != nil {
-		return nil, b.ioError("cannot open", err)
+		return nil, nil, b.ioError("cannot open", err)
 	}
-	return db, nil
+	return db, c, nil
 }
 
 // ensureDB opens the backend's own Pebble. cutMu is held.
@@ -277,11 +285,11 @@ func (b *Backend) ensureDB() error {
 		return nil
 	}
 	b.dbDir = b.fs.PathJoin(b.dir, "db")
-	db, err := b.open(b.dbDir)
+	db, c, err := b.open(b.dbDir)
 	if err != nil {
 		return err
 	}
-	b.db = db
+	b.db, b.compactions = db, c
 	return nil
 }
 

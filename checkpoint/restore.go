@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -50,13 +51,27 @@ func (g *groupSet) words() [2]string {
 	return [2]string{fmt.Sprintf("%016x", g[0]), fmt.Sprintf("%016x", g[1])}
 }
 
+// meet tells whether a key group of other, as written by words, is in g. What is not readable may be anything.
+func (g *groupSet) meet(other [2]string) bool {
+	for i, w := range other {
+		n, err := strconv.ParseUint(w, 16, 64)
+		if err != nil || n&g[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // source is the state of one old subtask.
 type source struct {
 	dir     string
+	from    string // the checkpoint's directory
 	db      *pebble.DB
 	catalog catalogRecord
 	raw     []byte
-	used    map[uint16]bool // entries whose tables were opened
+	// compactions are those of db.
+	compactions *compactions
+	used        map[uint16]bool // entries whose tables were opened
 }
 
 func (s *source) entry(op OperatorID, name string) *catalogEntry {
@@ -90,12 +105,19 @@ func (b *Backend) Restore(ctx context.Context, files []StateFile) error {
 		if err != nil {
 			return err
 		}
+		if !b.groups.meet(s.catalog.Groups) {
+			// All of it goes to other subtasks.
+			if err := errors.Join(b.guard(s.db.Close), b.fs.RemoveAll(s.dir)); err != nil {
+				return b.ioError("cannot close", err)
+			}
+			continue
+		}
 		b.sources = append(b.sources, s)
 	}
 	if len(b.sources) == 1 && b.sources[0].catalog.Groups == b.groups.words() {
 		s := b.sources[0]
-		b.adopted, b.db, b.dbDir, b.catalog = s, s.db, s.dir, s.raw
-		for _, f := range byDir[dirs[0]] {
+		b.adopted, b.db, b.dbDir, b.catalog, b.compactions = s, s.db, s.dir, s.raw, s.compactions
+		for _, f := range byDir[s.from] {
 			if name := b.fs.PathBase(f.Path); strings.HasSuffix(name, ".sst") {
 				b.crcs[name] = StateFile{Size: f.Size, CRC32C: f.CRC32C}
 			}
@@ -110,7 +132,7 @@ func (b *Backend) Restore(ctx context.Context, files []StateFile) error {
 }
 
 func (b *Backend) openSource(ctx context.Context, name string, files []StateFile) (*source, error) {
-	s := &source{dir: b.fs.PathJoin(b.dir, name), used: map[uint16]bool{}}
+	s := &source{dir: b.fs.PathJoin(b.dir, name), from: b.fs.PathDir(files[0].Path), used: map[uint16]bool{}}
 	if err := b.fs.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, b.ioError("cannot create", err)
 	}
@@ -128,11 +150,11 @@ func (b *Backend) openSource(ctx context.Context, name string, files []StateFile
 			return nil, b.ioError("cannot restore "+f.Path+" into", err)
 		}
 	}
-	db, err := b.open(s.dir)
+	db, c, err := b.open(s.dir)
 	if err != nil {
 		return nil, err
 	}
-	s.db = db
+	s.db, s.compactions = db, c
 	v, closer, err := db.Get(catalogKey)
 	if err == nil {
 		s.raw = slices.Clone(v)
@@ -235,6 +257,7 @@ func (t *table) take(hash uint64, key, raw []byte) error {
 	t.n++
 	if t.b.budget.used.Load() > t.b.budget.limit/4*3 {
 		t.absent++
+		t.b.spilled.Store(true)
 		t.filter.add(hash)
 		return nil
 	}

@@ -226,7 +226,9 @@ func (b *Backend) cutJob(ctx context.Context, job *sealJob) {
 	if job.err = mkdirAllSynced(b.fs, b.fs.PathDir(job.dir)); job.err != nil {
 		return
 	}
-	job.err = b.guard(func() error { return b.db.Checkpoint(job.dir) })
+	if job.err = b.guard(func() error { return b.db.Checkpoint(job.dir) }); job.err == nil {
+		b.paceCompactions()
+	}
 }
 
 // writeSets puts sealed rows into Pebble, oldest seal first. A set that fails stays for the next try. cutMu is held.

@@ -208,6 +208,7 @@ func (t *table) noteSpilled() {
 		return
 	}
 	t.spilled = true
+	t.b.noteSpilled()
 	t.b.log.Info("state: memory is full, cold rows go to disk", "table", t.name, "rows", t.n, "on disk only", t.absent,
 		"state.memory", t.b.budget.limit)
 }
