@@ -156,9 +156,8 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 		if err != nil {
 			return err
 		}
-		if b.conf.Batch() && updating(n.Inputs()[0]) {
-			// Batch mode has one final result: changes are settled before the sink sees a row.
-			n = n.withInputs([]Node{&Sort{In: n.Inputs()[0], Limit: -1}})
+		if b.conf.Batch() {
+			n, _ = rewrite(n, func(n Node) (Node, error) { return settled(n), nil })
 		}
 		roots[i] = n
 	}
