@@ -189,6 +189,7 @@ func (e *Engine) Close() error {
 	}
 	e.closed = true
 	running := e.runningLocked()
+	all := slices.Collect(maps.Values(e.jobs))
 	e.mu.Unlock()
 	var errs []error
 	for _, j := range running {
@@ -197,7 +198,10 @@ func (e *Engine) Close() error {
 		} else if err := j.Stop(context.Background(), StopOptions{}); err != nil {
 			errs = append(errs, fmt.Errorf("job %s: %w", j.ID(), err))
 		}
-		<-j.job.Ended()
+	}
+	// A job that has ended may still hold its state directory, which another engine can want at once.
+	for _, j := range all {
+		<-j.done
 	}
 	if e.broker != nil {
 		e.broker.Close()

@@ -3,6 +3,7 @@ package streamsql
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,8 @@ func TestExecuteAgainWhileDirectoryIsGivenBack(t *testing.T) {
 	}
 	held := *first
 	held.done = make(chan struct{})
+	release := sync.OnceFunc(func() { close(held.done) })
+	defer release() // before Close, which waits for it
 	eng.mu.Lock()
 	eng.jobs[first.ID()] = &held
 	eng.mu.Unlock()
@@ -63,11 +66,52 @@ func TestExecuteAgainWhileDirectoryIsGivenBack(t *testing.T) {
 	if err := owner.Close(); err != nil {
 		t.Fatal(err)
 	}
-	close(held.done)
+	release()
 	if err := <-stopped; err == nil {
 		t.Error("Stop does not say that the job failed")
 	}
 	if err := <-executed; err != nil {
+		t.Error(err)
+	}
+}
+
+// Close returns after every job has given back its state directory, also those that had ended for who looks at their state.
+func TestCloseWaitsForDirectories(t *testing.T) {
+	dir := t.TempDir()
+	eng, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{
+		`CREATE TABLE g (id BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '1')`,
+		`CREATE TABLE b (id BIGINT) WITH ('connector' = 'blackhole')`,
+	} {
+		if _, err := eng.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := eng.Exec(t.Context(), `INSERT INTO b SELECT id FROM g`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Job.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	held := *res.Job // an instant earlier
+	held.done = make(chan struct{})
+	eng.mu.Lock()
+	eng.jobs[held.ID()] = &held
+	eng.mu.Unlock()
+
+	closed := make(chan error, 1)
+	go func() { closed <- eng.Close() }()
+	select {
+	case err := <-closed:
+		t.Fatalf("Close returned before the directory was given back: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(held.done)
+	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 }

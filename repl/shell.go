@@ -163,14 +163,18 @@ func (s *Shell) interruptible(ctx context.Context, f func(context.Context) error
 	for len(s.Interrupts) > 0 {
 		<-s.Interrupts // pressed when nothing ran
 	}
-	done := make(chan struct{})
-	defer close(done)
+	done, watched := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(watched)
 		select {
 		case <-s.Interrupts:
 			cancel()
 		case <-done:
 		}
+	}()
+	defer func() {
+		close(done)
+		<-watched // else it could take the Ctrl-C meant for what runs next
 	}()
 	return f(ctx)
 }

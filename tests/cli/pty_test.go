@@ -181,6 +181,7 @@ func TestShellCommands(t *testing.T) {
 	s.expect("streamsql> ")
 	s.enter(`\x`)
 	s.expect("expanded display is on")
+	s.expect("streamsql> ")
 	s.enter("SELECT 1 AS uno, 'x' AS name;")
 	s.expect("-[ RECORD 1 ]-")
 	s.expect("uno  | 1")
@@ -188,6 +189,7 @@ func TestShellCommands(t *testing.T) {
 	s.expect("streamsql> ")
 	s.enter(`\timing`)
 	s.expect("timing is on")
+	s.expect("streamsql> ")
 	s.enter("SELECT 1 AS uno;")
 	s.expect("1 row in set (")
 	s.expect(" seconds)")
@@ -267,6 +269,7 @@ func TestShellJobs(t *testing.T) {
 	s.expect("streamsql> ")
 	s.enter("SET 'pipeline.name' = 'broken';")
 	s.expect("OK")
+	s.expect("streamsql> ")
 	s.enter("INSERT INTO bin SELECT id FROM bad;")
 	s.expect("Job ID: ")
 	// A failure is told before the next prompt.

@@ -127,7 +127,7 @@ var scenarios = map[string]func(s *script){
 		s.say("marker of the older: %s; of the newer: %s", s.marker(x), s.marker(y))
 	},
 	"timed-out": func(s *script) {
-		x := s.begin(s.writer(2*time.Second), 1)
+		x := s.begin(s.writer(5*time.Second), 1) // long enough to write the row on a loaded machine
 		s.say("state: %s", s.until(x, "CompleteAbort"))
 		s.say("commit: %s", s.commit(x))
 		s.say("commit again: %s", s.commit(x))
