@@ -19,6 +19,7 @@ const (
 	channelCount  = 10000
 	minText       = 3
 	maxSize       = 64 << 10
+	bidUsed       = 4 * 8 // bytes of a bid without its extra
 )
 
 var (
@@ -252,7 +253,7 @@ func (g *generator) text(f field, e *event) string {
 	case bidChannel, bidURL:
 		return g.channel(f, e)
 	}
-	return g.fill(&r, 4*8, g.bidSize) // bidExtra
+	return g.fill(&r, bidUsed, g.bidSize) // bidExtra
 }
 
 // channel is the channel of bid e, or its URL: both follow from one draw.

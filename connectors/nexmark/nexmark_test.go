@@ -359,6 +359,64 @@ func TestDamagedPosition(t *testing.T) {
 	}
 }
 
+// Columns are made a run of neighbours at a time. Oracle: the fields of each event alone.
+func TestRunsAreTheEvents(t *testing.T) {
+	s := tableOf(flat(aBid), "event=bid", "bid.hot-ratio.bidders=3", "person.proportion=2", "auction.proportion=5", "bid.proportion=9")
+	p, err := parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &generator{config: p.config, tables: newTables(p.seed)}
+	checked := 0
+	for _, group := range []int64{0, 1, 700} {
+		for _, u := range g.runsOf(nil, group, 1, g.total-1, 0) {
+			fields := []spec{{field: eventType, typ: types.IntType}, {field: eventTime, typ: types.TimestampMs}}
+			for _, f := range append(fields, specs[u.first.kind]...) {
+				ns, ss := make([]int64, u.n), make([]string, u.n)
+				text := f.typ.Phys() == types.PhysStr
+				if text {
+					g.texts(f.field, &u, ss)
+				} else {
+					g.numbers(f.field, &u, ns)
+				}
+				for i := range u.n {
+					e := g.at(group*g.total + 1 + int64(u.row+i))
+					checked++
+					if text && ss[i] != g.text(f.field, &e) || !text && ns[i] != g.number(f.field, &e) {
+						t.Errorf("event %d, field %s: %q %d, alone %+v", e.n, f.name, ss[i], ns[i], e)
+					}
+				}
+			}
+		}
+	}
+	if checked < 3*14*7 {
+		t.Errorf("only %d values compared", checked)
+	}
+}
+
+func TestRowsAllocateNothing(t *testing.T) {
+	s := specOf(tableOf(flat(aBid), "event=bid"), 1, 0, 1, 2, 3, 4, 5, 6)
+	src, err := newSource(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := src.Open(context.Background(), []checkpoint.Position{{Split: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := batch.NewBuilder(s.Schema)
+	next := func() {
+		out.Reset()
+		if _, err := r.Next(context.Background(), out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next()
+	if n := testing.AllocsPerRun(20, next); n > 4 { // the position of the batch
+		t.Errorf("%v allocations for a batch of %d rows", n, out.Len())
+	}
+}
+
 func BenchmarkBids(b *testing.B) {
 	for _, cols := range [][]int{{0, 1, 2, 5}, {0, 1, 2, 3, 4, 5, 6}} {
 		b.Run(fmt.Sprint(len(cols)), func(b *testing.B) {

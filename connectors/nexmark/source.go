@@ -130,7 +130,8 @@ type reader struct {
 	s      *source
 	splits []*splitState
 	turn   int
-	events []event // of the batch being made
+	runs   []run // of the batch being made
+	rows   int   // and its events
 	buf    []byte
 	ends   []int
 }
@@ -225,27 +226,28 @@ func (r *reader) emit(st *splitState, to int64, out *batch.Builder) connectors.P
 	case aBid:
 		low = g.person + g.auction
 	}
-	r.events = r.events[:0]
+	r.runs, r.rows = r.runs[:0], 0
 	from := st.next
-	for st.next < to && len(r.events) < batch.Size {
+	for st.next < to && r.rows < batch.Size {
 		off := st.next % g.total
 		group := st.next/g.total*st.splits + st.index
 		// One group at a time: its events that are rows are neighbours.
 		n := min(g.total-off, to-st.next)
-		for i := max(off, low); i < min(off+n, high) && len(r.events) < batch.Size; i++ {
-			r.events = append(r.events, g.in(group, i))
+		first, last := max(off, low), min(off+n, high)
+		if last-first >= int64(batch.Size-r.rows) {
+			last = first + int64(batch.Size-r.rows)
+			n = last - off
 		}
-		if len(r.events) == batch.Size {
-			n = r.events[batch.Size-1].n - group*g.total - off + 1
+		if first < last {
+			r.runs = g.runsOf(r.runs, group, first, last, r.rows)
+			r.rows += int(last - first)
 		}
 		st.next += n
 	}
 	for i, c := range r.s.columns {
 		r.fill(c, out.Cols[i])
 	}
-	for range r.events {
-		out.RowDone()
-	}
+	out.RowsDone(r.rows)
 	p := connectors.Progress{Split: st.name, Position: st.position(), Records: int(st.next - from), Lag: -1}
 	if st.next >= st.limit {
 		st.done, p.Done = true, true
@@ -259,36 +261,26 @@ func (r *reader) fill(c column, col *batch.ColBuilder) {
 		r.fillRows(c, col)
 		return
 	}
-	g, str := r.s.gen, c.typ.Phys() == types.PhysStr
-	for i := range r.events {
-		switch e := &r.events[i]; {
-		case c.kind != noKind && e.kind != c.kind:
-			col.AppendNull()
-		case str:
-			col.AppendStr(g.text(c.field, e))
-		default:
-			col.AppendI64(g.number(c.field, e))
-		}
+	if c.typ.Phys() == types.PhysStr {
+		r.texts(c.field, c.kind, col)
+	} else {
+		r.numbers(c.field, c.kind, col)
 	}
 }
 
 // fillRows appends a column of ROWs: NULL for events of another kind. The batch's values are parts of one string.
 func (r *reader) fillRows(c column, col *batch.ColBuilder) {
 	r.buf, r.ends = r.buf[:0], r.ends[:0]
-	for j := range r.events {
-		e := &r.events[j]
-		if e.kind == c.kind {
-			r.buf = types.AppendListLen(r.buf, len(c.row))
-			for i, f := range c.row {
-				t := c.typ.Fields[i].Type
-				if t.Phys() == types.PhysStr {
-					r.buf = types.AppendValue(r.buf, types.StrDatum(r.s.gen.text(f, e)), t)
-				} else {
-					r.buf = types.AppendValue(r.buf, types.IntDatum(r.s.gen.number(f, e)), t)
-				}
+	for j := range r.runs {
+		u := &r.runs[j]
+		for k := range u.n {
+			if u.first.kind == c.kind {
+				e := u.at(k)
+				e.ms = r.s.gen.millis(e.n)
+				r.appendRow(c, &e)
 			}
+			r.ends = append(r.ends, len(r.buf))
 		}
-		r.ends = append(r.ends, len(r.buf))
 	}
 	all, at := string(r.buf), 0
 	for _, end := range r.ends {
@@ -298,5 +290,18 @@ func (r *reader) fillRows(c column, col *batch.ColBuilder) {
 			col.AppendStr(all[at:end])
 		}
 		at = end
+	}
+}
+
+// appendRow appends the fields of event e that are in a ROW.
+func (r *reader) appendRow(c column, e *event) {
+	r.buf = types.AppendListLen(r.buf, len(c.row))
+	for i, f := range c.row {
+		t := c.typ.Fields[i].Type
+		if t.Phys() == types.PhysStr {
+			r.buf = types.AppendValue(r.buf, types.StrDatum(r.s.gen.text(f, e)), t)
+		} else {
+			r.buf = types.AppendValue(r.buf, types.IntDatum(r.s.gen.number(f, e)), t)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type Builder struct {
 type ColBuilder struct {
 	Vec
 	valid []uint64
+	spare []uint64 // memory of valid, to be used again
 	n     int
 }
 
@@ -44,6 +45,17 @@ func (b *Builder) RowDone() {
 		b.kinds = append(b.kinds, types.Insert)
 	}
 	b.n++
+}
+
+// RowsDone finishes n insert rows.
+func (b *Builder) RowsDone(n int) {
+	if b.kinds == nil {
+		b.n += n
+		return
+	}
+	for range n {
+		b.RowDone()
+	}
 }
 
 // RowKindDone finishes a row of kind k.
@@ -115,7 +127,7 @@ func (c *ColBuilder) AppendI128(v types.Int128) { c.I128 = append(c.I128, v); c.
 // AppendNull appends NULL.
 func (c *ColBuilder) AppendNull() {
 	if c.valid == nil {
-		c.valid = AllValid(c.valid, max(c.n, 1))
+		c.valid = AllValid(c.spare, max(c.n, 1))
 	}
 	switch c.Type.Phys() {
 	case types.PhysI64:
@@ -213,6 +225,50 @@ func gather[T any](dst, src []T, rows []int32) []T {
 	return dst
 }
 
+// ExtendI64 appends n PhysI64 values and returns them to be set, all of them: they hold what was there before. They are
+// valid until the next append.
+func (c *ColBuilder) ExtendI64(n int) []int64 {
+	c.I64 = slices.Grow(c.I64, n)[:len(c.I64)+n]
+	c.extend(n)
+	return c.I64[len(c.I64)-n:]
+}
+
+// ExtendStr is ExtendI64 for PhysStr.
+func (c *ColBuilder) ExtendStr(n int) []string {
+	c.Str = slices.Grow(c.Str, n)[:len(c.Str)+n]
+	c.extend(n)
+	return c.Str[len(c.Str)-n:]
+}
+
+// SetNull makes the values from place from to before place to NULL; the caller has set them to zero or "".
+func (c *ColBuilder) SetNull(from, to int) {
+	if from >= to {
+		return
+	}
+	if c.valid == nil {
+		c.valid = AllValid(c.spare, c.n)
+	}
+	first, last := from>>6, (to-1)>>6
+	head, tail := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
+	if first == last {
+		c.valid[first] &^= head & tail
+		return
+	}
+	c.valid[first] &^= head
+	clear(c.valid[first+1 : last])
+	c.valid[last] &^= tail
+}
+
+// extend counts n values that were appended.
+func (c *ColBuilder) extend(n int) {
+	c.n += n
+	if c.valid != nil {
+		for len(c.valid)<<6 < c.n {
+			c.valid = append(c.valid, ^uint64(0))
+		}
+	}
+}
+
 // Pop drops the last value appended. A decoder uses it when a message names a column twice and the last one counts.
 func (c *ColBuilder) Pop() { c.truncate(c.n - 1) }
 
@@ -233,7 +289,9 @@ func (c *ColBuilder) truncate(n int) {
 	}
 	c.n = n
 	if n == 0 {
-		c.valid = nil
+		if c.valid != nil {
+			c.spare, c.valid = c.valid, nil
+		}
 	} else if c.valid != nil {
 		// Later appends set only fresh words, so the tail of the last kept word must read "valid" again.
 		c.valid = c.valid[:(n+63)>>6]

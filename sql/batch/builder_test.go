@@ -1,0 +1,63 @@
+package batch
+
+import (
+	"testing"
+
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// Values that are appended in blocks and made NULL later are those of AppendI64 and AppendNull one by one, also in memory
+// that was used before.
+func TestBlocks(t *testing.T) {
+	s := &types.Schema{Columns: []types.Column{{Name: "n", Type: types.BigIntType}, {Name: "s", Type: types.StringType}}}
+	b := NewBuilder(s)
+	for _, blocks := range [][]int{{3, 0, 200}, {64, 64}, {1, 63, 1, 5}, {130}} {
+		for nullFrom := 0; nullFrom < 130; nullFrom += 13 {
+			for _, nulls := range []int{0, 1, 50, 64, 70} {
+				b.Reset()
+				checkBlocks(t, b, blocks, nullFrom, nulls)
+			}
+		}
+	}
+}
+
+func checkBlocks(t *testing.T, b *Builder, blocks []int, nullFrom, nulls int) {
+	t.Helper()
+	total := 0
+	n, s := b.Cols[0], b.Cols[1]
+	for _, k := range blocks {
+		for i, to := range [2]int{k, k} {
+			from := total
+			if i == 0 {
+				dst := n.ExtendI64(to)
+				for j := range dst {
+					dst[j] = int64(from + j)
+				}
+			} else {
+				dst := s.ExtendStr(to)
+				for j := range dst {
+					dst[j] = "x"
+				}
+			}
+		}
+		end := min(nullFrom+nulls, total+k)
+		for _, c := range b.Cols {
+			c.SetNull(max(nullFrom, total), end)
+		}
+		total += k
+		b.RowsDone(k)
+	}
+	n.AppendI64(int64(total))
+	s.AppendStr("x")
+	b.RowDone()
+	got := b.Finish()
+	if got.N != total+1 {
+		t.Fatalf("%d rows, want %d", got.N, total+1)
+	}
+	for r := range got.N {
+		null := r >= nullFrom && r < nullFrom+nulls && r < total
+		if got.Cols[0].IsNull(r) != null || got.Cols[1].IsNull(r) != null || got.Cols[0].I64[r] != int64(r) || got.Cols[1].Str[r] != "x" {
+			t.Fatalf("blocks %v, NULL from %d for %d: row %d: %v %d", blocks, nullFrom, nulls, r, got.Cols[0].IsNull(r), got.Cols[0].I64[r])
+		}
+	}
+}
