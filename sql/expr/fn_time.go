@@ -202,6 +202,7 @@ func dateFormatEval(b *site) func(Session) Eval {
 		if !t.IsString() {
 			at = localTime(t, s, 0)
 		}
+		var last formatted
 		return textEval(func(dst []byte, x row) ([]byte, *diag.Error) {
 			p, err := c.get(x.str(1))
 			if err != nil {
@@ -218,11 +219,15 @@ func dateFormatEval(b *site) func(Session) Eval {
 			} else {
 				sec, nanos = at(x)
 			}
+			if last.holds(p, sec) {
+				return append(dst, last.text...), nil
+			}
 			out, ok := p.format(dst, sec, nanos, zone)
 			if !ok {
 				return dst, badValue("DATE_FORMAT", "the pattern '%s' asks for a time zone, which a time stamp does not have", x.str(1)).
 					WithHint("leave the letters X, x, z, Z, V and O out")
 			}
+			last.keep(p, sec, out[len(dst):])
 			return out, nil
 		})
 	}

@@ -137,3 +137,31 @@ func FuzzTimePattern(f *testing.F) {
 		loadZone(text)
 	})
 }
+
+// The text of the last time is used again only where it is the same. Oracle: every time formatted alone.
+func TestFormattedAgain(t *testing.T) {
+	used := 0
+	for _, src := range []string{"yyyy-MM-dd", "HH:mm", "yyyy w e a", "mm:ss", "HH[:mm]", "k K h H", "D Q E u G", "SSS", "''", "HH:mm:ss.n"} {
+		p, err := compilePattern(src, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f formatted
+		for _, step := range []int64{1, 7, 59, 61, 3599, 40_000, -86_399} {
+			for i := range int64(200) {
+				sec := step*i - 100_000
+				want, _ := p.format(nil, sec, 5_000_000, time.UTC)
+				if f.holds(p, sec) {
+					used++
+					if string(f.text) != string(want) {
+						t.Fatalf("%s at %d: %s, want %s", src, sec, f.text, want)
+					}
+				}
+				f.keep(p, sec, want)
+			}
+		}
+	}
+	if used < 1000 {
+		t.Errorf("used %d times", used)
+	}
+}
