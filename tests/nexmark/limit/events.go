@@ -12,6 +12,8 @@ type columns uint32
 const (
 	personID columns = 1 << iota
 	personName
+	personCity
+	personState
 	personTime
 	auctionID
 	auctionItem
@@ -39,8 +41,8 @@ const (
 // events are a batch of events by kind. Times are milliseconds.
 type events struct {
 	person struct {
-		n, id, time []int64
-		name        []string
+		n, id, time       []int64
+		name, city, state []string
 	}
 	auction struct {
 		n, id, initial, reserve, time, expires, seller, category []int64
@@ -65,8 +67,14 @@ const (
 
 // Numbers of fields in connectors/nexmark: they are part of the random numbers.
 const (
+	fCity, fState                                                                               = 7, 8
 	fName, fItem, fDescription, fInitial, fReserve, fExpires, fSeller, fCategory, fAuctionExtra = 4, 11, 12, 13, 14, 15, 16, 17, 18
 	fAuction, fBidder, fPrice, fChannel, fBidExtra                                              = 19, 20, 21, 22, 24
+)
+
+var (
+	cities = []string{"Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"}
+	states = []string{"AZ", "CA", "ID", "OR", "WA", "WY"}
 )
 
 type rng uint64
@@ -264,6 +272,8 @@ func (g *generator) texts() {
 		return others[r.below(uint64(len(others)))]
 	}
 	column(g, personName, &p.name, p.n, fName, func(_ int64, r rng) string { return g.names[r.below(uint64(len(g.names)))] })
+	column(g, personCity, &p.city, p.n, fCity, func(_ int64, r rng) string { return cities[r.below(uint64(len(cities)))] })
+	column(g, personState, &p.state, p.n, fState, func(_ int64, r rng) string { return states[r.below(uint64(len(states)))] })
 	column(g, auctionItem, &a.item, a.n, fItem, func(_ int64, r rng) string { return phrase(&r, 20) })
 	column(g, auctionDescription, &a.description, a.n, fDescription, func(_ int64, r rng) string { return phrase(&r, 100) })
 	column(g, auctionExtra, &a.extra, a.n, fAuctionExtra, func(n int64, r rng) string {

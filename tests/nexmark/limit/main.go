@@ -23,6 +23,8 @@ var queries = map[string]func() query{
 	"q8": func() query { return newUsers() }, "q11": func() query { return newSessions() }, "q12": func() query { return newClock() }, "q15": func() query { return newDays() },
 	"q17": func() query { return newAuctionStats() }, "q18": func() query { return newLastBid() }, "q19": func() query { return newTop10() },
 	"q20": func() query { return newExpand() },
+	"q3":  func() query { return newLocal() }, "q10": func() query { return &partition{} }, "q13": func() query { return newSideInput() }, "q14": func() query { return &calculation{} },
+	"q21": func() query { return &channels{} }, "q22": func() query { return &directories{} },
 }
 
 // output is the columns of the rows that leave; they are dropped after each batch, as a blackhole does.
