@@ -49,14 +49,14 @@ func (g *generator) runsOf(runs []run, group, from, to int64, row int) []run {
 // numbers appends a field of type BIGINT, INT or TIMESTAMP of the batch's events; NULL for events of another kind than
 // only, if that is one.
 func (r *reader) numbers(f field, only kind, col *batch.ColBuilder) {
-	base := col.Len()
-	dst := col.ExtendI64(r.rows)
+	base := col.AppendN(r.rows)
+	dst := col.I64[base:]
 	for i := range r.runs {
 		u := &r.runs[i]
 		part := dst[u.row : u.row+u.n]
 		if only != noKind && u.first.kind != only {
 			clear(part)
-			col.SetNull(base+u.row, base+u.row+u.n)
+			col.NullifyRange(base+u.row, base+u.row+u.n)
 			continue
 		}
 		r.s.gen.numbers(f, u, part)
@@ -65,14 +65,14 @@ func (r *reader) numbers(f field, only kind, col *batch.ColBuilder) {
 
 // texts is numbers for fields of type STRING.
 func (r *reader) texts(f field, only kind, col *batch.ColBuilder) {
-	base := col.Len()
-	dst := col.ExtendStr(r.rows)
+	base := col.AppendN(r.rows)
+	dst := col.Str[base:]
 	for i := range r.runs {
 		u := &r.runs[i]
 		part := dst[u.row : u.row+u.n]
 		if only != noKind && u.first.kind != only {
 			clear(part)
-			col.SetNull(base+u.row, base+u.row+u.n)
+			col.NullifyRange(base+u.row, base+u.row+u.n)
 			continue
 		}
 		r.s.gen.texts(f, u, part)

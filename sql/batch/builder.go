@@ -47,17 +47,6 @@ func (b *Builder) RowDone() {
 	b.n++
 }
 
-// RowsDone finishes n insert rows.
-func (b *Builder) RowsDone(n int) {
-	if b.kinds == nil {
-		b.n += n
-		return
-	}
-	for range n {
-		b.RowDone()
-	}
-}
-
 // RowKindDone finishes a row of kind k.
 func (b *Builder) RowKindDone(k types.RowKind) {
 	if b.kinds == nil {
@@ -223,50 +212,6 @@ func gather[T any](dst, src []T, rows []int32) []T {
 		dst = append(dst, src[r])
 	}
 	return dst
-}
-
-// ExtendI64 appends n PhysI64 values and returns them to be set, all of them: they hold what was there before. They are
-// valid until the next append.
-func (c *ColBuilder) ExtendI64(n int) []int64 {
-	c.I64 = slices.Grow(c.I64, n)[:len(c.I64)+n]
-	c.extend(n)
-	return c.I64[len(c.I64)-n:]
-}
-
-// ExtendStr is ExtendI64 for PhysStr.
-func (c *ColBuilder) ExtendStr(n int) []string {
-	c.Str = slices.Grow(c.Str, n)[:len(c.Str)+n]
-	c.extend(n)
-	return c.Str[len(c.Str)-n:]
-}
-
-// SetNull makes the values from place from to before place to NULL; the caller has set them to zero or "".
-func (c *ColBuilder) SetNull(from, to int) {
-	if from >= to {
-		return
-	}
-	if c.valid == nil {
-		c.valid = AllValid(c.spare, c.n)
-	}
-	first, last := from>>6, (to-1)>>6
-	head, tail := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
-	if first == last {
-		c.valid[first] &^= head & tail
-		return
-	}
-	c.valid[first] &^= head
-	clear(c.valid[first+1 : last])
-	c.valid[last] &^= tail
-}
-
-// extend counts n values that were appended.
-func (c *ColBuilder) extend(n int) {
-	c.n += n
-	if c.valid != nil {
-		for len(c.valid)<<6 < c.n {
-			c.valid = append(c.valid, ^uint64(0))
-		}
-	}
 }
 
 // Pop drops the last value appended. A decoder uses it when a message names a column twice and the last one counts.

@@ -29,12 +29,12 @@ func checkBlocks(t *testing.T, b *Builder, blocks []int, nullFrom, nulls int) {
 		for i, to := range [2]int{k, k} {
 			from := total
 			if i == 0 {
-				dst := n.ExtendI64(to)
+				dst := n.I64[n.AppendN(to):]
 				for j := range dst {
 					dst[j] = int64(from + j)
 				}
 			} else {
-				dst := s.ExtendStr(to)
+				dst := s.Str[s.AppendN(to):]
 				for j := range dst {
 					dst[j] = "x"
 				}
@@ -42,7 +42,7 @@ func checkBlocks(t *testing.T, b *Builder, blocks []int, nullFrom, nulls int) {
 		}
 		end := min(nullFrom+nulls, total+k)
 		for _, c := range b.Cols {
-			c.SetNull(max(nullFrom, total), end)
+			c.NullifyRange(max(nullFrom, total), end)
 		}
 		total += k
 		b.RowsDone(k)

@@ -32,9 +32,29 @@ func (c *ColBuilder) AppendN(n int) int {
 // Nullify makes value r NULL. What is stored there has to stay safe to read.
 func (c *ColBuilder) Nullify(r int) {
 	if c.valid == nil {
-		c.valid = AllValid(nil, c.n)
+		c.valid = AllValid(c.spare, c.n)
 	}
 	c.valid[r>>6] &^= 1 << (r & 63)
+}
+
+// NullifyRange makes the values from place from to before place to NULL; what is stored there has to
+// stay safe to read.
+func (c *ColBuilder) NullifyRange(from, to int) {
+	if from >= to {
+		return
+	}
+	if c.valid == nil {
+		c.valid = AllValid(c.spare, c.n)
+	}
+	first, last := from>>6, (to-1)>>6
+	head, tail := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
+	if first == last {
+		c.valid[first] &^= head & tail
+		return
+	}
+	c.valid[first] &^= head
+	clear(c.valid[first+1 : last])
+	c.valid[last] &^= tail
 }
 
 // RowsDone finishes n insert rows, after every column got their values.
