@@ -216,6 +216,9 @@ func TestPostgresWithoutPrepared(t *testing.T) {
 	}
 }
 
+// patience ends what hangs, also on a loaded machine.
+const patience = 5 * time.Minute
+
 func TestBuildStreamsql(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: run without -short")
@@ -225,7 +228,7 @@ func TestBuildStreamsql(t *testing.T) {
 		t.Errorf("built twice: %s and %s", path, again)
 	}
 	p := harness.Start(t, harness.Command{Path: "go", Args: []string{"version", "-m", path}})
-	if code, err := p.Wait(time.Minute); code != 0 || err != nil {
+	if code, err := p.Wait(patience); code != 0 || err != nil {
 		t.Fatalf("go version: %d, %v", code, err)
 	}
 	if want := "github.com/streamsql/streamsql/cmd/streamsql"; os.Getenv(harness.BinaryEnv) == "" && !strings.Contains(p.Stdout(), want) {
@@ -248,17 +251,17 @@ func TestProcess(t *testing.T) {
 		return harness.Start(t, harness.Command{Path: os.Args[0], Env: []string{"HARNESS_TEST_CHILD=" + mode}})
 	}
 	p := start("exit")
-	if code, err := p.Wait(time.Minute); code != 3 || err != nil {
+	if code, err := p.Wait(patience); code != 3 || err != nil {
 		t.Errorf("wait: %d, %v", code, err)
 	}
 	if p.Stdout() != "out\n" || p.Stderr() != "err\n" || len(p.Output()) != 8 {
 		t.Errorf("stdout %q, stderr %q, both %q", p.Stdout(), p.Stderr(), p.Output())
 	}
-	if err := p.WaitOutput("never", time.Minute); err == nil || !strings.Contains(err.Error(), "ended without writing") {
+	if err := p.WaitOutput("never", patience); err == nil || !strings.Contains(err.Error(), "ended without writing") {
 		t.Errorf("waiting for text of an ended child: %v", err)
 	}
 	p = start("stay")
-	must(t, p.WaitOutput("err\n", time.Minute))
+	must(t, p.WaitOutput("err\n", patience))
 	if err := p.WaitOutput("never", time.Millisecond); err == nil {
 		t.Error("text that was never written was found")
 	}
@@ -271,7 +274,7 @@ func TestProcess(t *testing.T) {
 		t.Error("waiting for a running child succeeded")
 	}
 	p.Kill()
-	if code, err := p.Wait(time.Minute); code != -1 || err != nil || p.Alive() {
+	if code, err := p.Wait(patience); code != -1 || err != nil || p.Alive() {
 		t.Errorf("after kill: %d, %v, alive %v", code, err, p.Alive())
 	}
 }
@@ -292,7 +295,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 	}
 	p := harness.Start(t, harness.Command{Path: os.Args[0], Args: []string{"-test.run=^TestChildrenDieWithParent$"},
 		Env: []string{"HARNESS_TEST_PARENT=1"}})
-	must(t, p.WaitOutput(" ready\n", time.Minute))
+	must(t, p.WaitOutput(" ready\n", patience))
 	var pid int
 	if _, err := fmt.Sscanf(p.Output(), "child %d ready", &pid); err != nil {
 		t.Fatalf("%v in %q", err, p.Output())
@@ -305,7 +308,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 		t.Fatalf("the child does not run: %q", cmdline())
 	}
 	p.Kill()
-	for end := time.Now().Add(time.Minute); strings.Contains(cmdline(), mark); {
+	for end := time.Now().Add(patience); strings.Contains(cmdline(), mark); {
 		if time.Now().After(end) {
 			t.Fatal("a child outlived the test binary that was killed")
 		}

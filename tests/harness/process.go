@@ -60,8 +60,9 @@ func start(c Command) (*Process, error) {
 	p := &Process{cmd: cmd, name: c.Path, done: make(chan struct{})}
 	p.out.cond = sync.NewCond(&p.out.mu)
 	cmd.Stdout, cmd.Stderr = &stream{o: &p.out, b: &p.out.stdout}, &stream{o: &p.out, b: &p.out.stderr}
-	// A grandchild that keeps the pipe open must not make Wait hang after the child died.
-	cmd.WaitDelay = time.Second
+	// A grandchild that keeps the pipe open must not make Wait hang after the child died. The delay is long, since what is
+	// still in the pipe after it is lost: on a loaded machine, reading it takes a while.
+	cmd.WaitDelay = 15 * time.Second
 	death := c.death
 	if death == 0 {
 		death = syscall.SIGKILL
