@@ -400,15 +400,25 @@ func (b *binder) call(s *scope, e *sql.Call) (expr.Expr, error) {
 	}
 	x, err := b.p.funcs.NewCall(name, args, o, b.session)
 	if err == nil && expr.IsWatermark(x) {
-		err = checkWatermarkOf(s, args[0], e)
+		err = b.checkWatermarkOf(s, args[0], e)
 	}
 	return x, err
 }
 
 // checkWatermarkOf refuses CURRENT_WATERMARK of anything but a column of event time, as Flink does.
-func checkWatermarkOf(s *scope, arg expr.Expr, e *sql.Call) error {
-	if c, ok := arg.(*expr.Column); ok && c.Index < len(s.cols) && s.cols[c.Index].field.Time == Rowtime {
-		return nil
+func (b *binder) checkWatermarkOf(s *scope, arg expr.Expr, e *sql.Call) error {
+	if b.match != nil {
+		return diag.New(diag.Unsupported, e.Pos, "CURRENT_WATERMARK cannot be used in MATCH_RECOGNIZE").
+			WithDetail("rows wait there until the watermark has passed them; Flink does not compute it there either").
+			WithHint("compute it below: FROM (SELECT *, CURRENT_WATERMARK(ts) AS wm FROM t) MATCH_RECOGNIZE (...)")
+	}
+	if c, ok := arg.(*expr.Column); ok && c.Index < len(s.cols) {
+		switch col := s.cols[c.Index]; {
+		case col.field.Time == Rowtime:
+			return nil
+		case col.timed:
+			return watermarkOfJoin(e.Pos)
+		}
 	}
 	return diag.New(diag.Semantic, e.Pos, "CURRENT_WATERMARK needs a column of event time, not %s", arg).
 		WithDetail("event time is a column with a WATERMARK, passed on unchanged").

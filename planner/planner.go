@@ -175,6 +175,9 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 		plan.roots = append(plan.roots, root)
 	}
 	for _, r := range plan.roots {
+		if err := checkWatermarkUse(r); err != nil {
+			return err
+		}
 		if err := bd.distribute(r); err != nil {
 			return err
 		}

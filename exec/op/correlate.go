@@ -24,7 +24,7 @@ func NewCorrelate(spec CorrelateSpec) func() exec.Operator {
 type correlate struct {
 	exec.Stateless
 	spec CorrelateSpec
-	prog *expr.Program
+	args *expr.Calc
 	eval expr.TableEval
 	made *batch.Builder // rows of the function for one input row
 	out  *batch.Builder
@@ -35,20 +35,26 @@ func (c *correlate) Open(exec.Subtask) (err error) {
 	c.out = batch.NewBuilder(c.spec.Output)
 	c.made = batch.NewBuilder(&types.Schema{Columns: c.spec.Call.Columns})
 	c.eval = c.spec.Call.NewEval(c.spec.Session)
-	c.prog, err = expr.Compile(c.spec.Call.Args, c.spec.Session)
+	c.args, err = expr.CompileCalc(nil, c.spec.Call.Args, c.spec.Session)
 	return err
+}
+
+// OnWatermark implements exec.Operator.
+func (c *correlate) OnWatermark(w exec.Watermark, _ exec.Emitter) error {
+	c.args.SetWatermark(int64(w))
+	return nil
 }
 
 // Process implements exec.Operator.
 func (c *correlate) Process(_ int, b *batch.Batch, out exec.Emitter) error {
-	args, err := c.prog.Eval(b)
+	args, err := c.args.Apply(b)
 	if err != nil {
 		return err
 	}
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
 		c.made.Reset()
-		if e := c.eval(args, r, c.made); e != nil {
+		if e := c.eval(args.Cols, r, c.made); e != nil {
 			return &expr.RowError{Row: r, Expr: "LATERAL TABLE", Err: e}
 		}
 		if err := c.emit(b, r, c.made.Finish(), out); err != nil {

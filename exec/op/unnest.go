@@ -29,7 +29,7 @@ func NewUnnest(spec UnnestSpec) func() exec.Operator {
 type unnest struct {
 	exec.Stateless
 	spec  UnnestSpec
-	prog  *expr.Program
+	args  *expr.Calc
 	width int // columns of an entry
 	out   *batch.Builder
 }
@@ -38,7 +38,7 @@ type unnest struct {
 func (u *unnest) Open(exec.Subtask) (err error) {
 	u.out = batch.NewBuilder(u.spec.Output)
 	u.width = len(UnnestColumns(u.spec.Arg.Type()))
-	u.prog, err = expr.Compile([]expr.Expr{u.spec.Arg}, u.spec.Session)
+	u.args, err = expr.CompileCalc(nil, []expr.Expr{u.spec.Arg}, u.spec.Session)
 	return err
 }
 
@@ -61,13 +61,19 @@ func UnnestColumns(t types.Type) []types.Column {
 	return nil
 }
 
+// OnWatermark implements exec.Operator.
+func (u *unnest) OnWatermark(w exec.Watermark, _ exec.Emitter) error {
+	u.args.SetWatermark(int64(w))
+	return nil
+}
+
 // Process implements exec.Operator.
 func (u *unnest) Process(_ int, b *batch.Batch, out exec.Emitter) error {
-	cols, err := u.prog.Eval(b)
+	args, err := u.args.Apply(b)
 	if err != nil {
 		return err
 	}
-	v := cols[0]
+	v := args.Cols[0]
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
 		some := false

@@ -1,0 +1,55 @@
+package planner
+
+import (
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/expr"
+)
+
+// checkWatermarkUse refuses CURRENT_WATERMARK where the plan computes it in a join: only what computes columns or filters
+// rows of one input knows the watermark that its rows came under.
+func checkWatermarkUse(p *phys) error {
+	for _, e := range joinExprs(p.op) {
+		if e == nil {
+			continue
+		}
+		var found *expr.Call
+		expr.Walk(e, func(x expr.Expr) bool {
+			if found == nil && expr.IsWatermark(x) {
+				found = x.(*expr.Call)
+			}
+			return found == nil
+		})
+		if found != nil {
+			return watermarkOfJoin(found.Pos)
+		}
+	}
+	for _, in := range p.in {
+		if err := checkWatermarkUse(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinExprs are what a join computes, nil for other nodes.
+func joinExprs(n Node) []expr.Expr {
+	switch n := n.(type) {
+	case *Join:
+		return []expr.Expr{n.Cond}
+	case *IntervalJoin:
+		return []expr.Expr{n.Cond}
+	case *WindowJoin:
+		return []expr.Expr{n.Cond}
+	case *TemporalJoin:
+		return []expr.Expr{n.Cond}
+	case *LookupJoin:
+		return []expr.Expr{n.Cond, n.Ask}
+	}
+	return nil
+}
+
+func watermarkOfJoin(pos diag.Pos) error {
+	return diag.New(diag.Unsupported, pos, "CURRENT_WATERMARK cannot be used in or above a join").
+		WithDetail("a join waits with rows of one side for the other, so there is no watermark they came under").
+		WithHint("compute it below the join: JOIN (SELECT *, CURRENT_WATERMARK(ts) AS wm FROM t) AS t ON ...")
+}
