@@ -31,19 +31,34 @@ func CheckExplain(st *sql.Explain) error {
 	return nil
 }
 
-// PhysicalText is the physical plan, a tree per sink. A scan read by several operators is printed once in full.
+// PhysicalText is the physical plan, a tree per sink. What several operators read is printed once in full.
 func (plan *Plan) PhysicalText() string {
 	var sb strings.Builder
+	readers := map[*phys]int{}
+	for _, r := range plan.roots {
+		countReaders(r, readers)
+	}
 	seen := map[*phys]int{}
 	for _, r := range plan.roots {
-		printPhys(&sb, r, "", seen)
+		printPhys(&sb, r, "", readers, seen)
 	}
 	return sb.String()
 }
 
-func printPhys(sb *strings.Builder, p *phys, indent string, seen map[*phys]int) {
+// countReaders counts how often the plan comes to p and what is below it.
+func countReaders(p *phys, readers map[*phys]int) {
+	readers[p]++
+	if readers[p] > 1 {
+		return
+	}
+	for _, in := range p.in {
+		countReaders(in, readers)
+	}
+}
+
+func printPhys(sb *strings.Builder, p *phys, indent string, readers, seen map[*phys]int) {
 	if n, ok := p.op.(*normalize); ok && n.removed {
-		printPhys(sb, p.in[0], indent, seen)
+		printPhys(sb, p.in[0], indent, readers, seen)
 		return
 	}
 	sb.WriteString(indent + physLabel(p))
@@ -51,7 +66,7 @@ func printPhys(sb *strings.Builder, p *phys, indent string, seen map[*phys]int) 
 		fmt.Fprintf(sb, " (shared, printed above as #%d)\n", id)
 		return
 	}
-	if _, ok := p.op.(*Scan); ok {
+	if _, ok := p.op.(*Scan); ok || readers[p] > 1 {
 		seen[p] = len(seen) + 1
 		fmt.Fprintf(sb, " #%d", seen[p])
 	}
@@ -62,7 +77,7 @@ func printPhys(sb *strings.Builder, p *phys, indent string, seen map[*phys]int) 
 			sb.WriteString(next + exchangeLabel(e, in, p.par) + "\n")
 			next += "  "
 		}
-		printPhys(sb, in, next, seen)
+		printPhys(sb, in, next, readers, seen)
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// phys is a node of the physical plan. Scans may have several consumers, all other nodes have one.
+// phys is a node of the physical plan. Scans may have several consumers, and once reuse has run window aggregations; all other
+// nodes have one.
 type phys struct {
 	op     Node // an operator: what it does; its own inputs are only looked at for field names
 	in     []*phys

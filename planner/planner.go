@@ -183,6 +183,7 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 		}
 		plan.Sinks = append(plan.Sinks, sinkPlan(r))
 	}
+	reuse(plan.roots)
 	if plan.Schema != nil {
 		plan.Mode = plan.roots[0].trait.Mode()
 		if s, ok := plan.roots[0].in[0].op.(*Sort); ok && !plan.Bounded {

@@ -75,12 +75,17 @@ func (m *mergeTable) grow() {
 	}
 }
 
-// sorted are the rows by ascending key.
+// sortedRows is up to how many rows a table gives them by ascending key, which gives small windows a stable order.
+const sortedRows = 512
+
+// sorted are the rows, by ascending key when there are few.
 func (m *mergeTable) sorted() []int32 {
 	m.order = m.order[:0]
 	for i := range m.ends {
 		m.order = append(m.order, int32(i))
 	}
-	slices.SortFunc(m.order, func(a, b int32) int { return bytes.Compare(m.key(a), m.key(b)) })
+	if len(m.order) <= sortedRows {
+		slices.SortFunc(m.order, func(a, b int32) int { return bytes.Compare(m.key(a), m.key(b)) })
+	}
 	return m.order
 }

@@ -30,6 +30,7 @@ type sessionWindow struct {
 	late, dropped *exec.Counter
 	now           func() int64
 	watermark     exec.Watermark
+	arrived       int64                       // with Proctime: wall-clock time of the batch's rows
 	next          [checkpoint.KeyGroups]int64 // no timer of the key group is earlier; math.MaxInt64 = there is none
 	spans, timers *multimap
 	keys, one     checkpoint.Keys
@@ -163,6 +164,9 @@ func (w *sessionWindow) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	if err := w.payload.begin(b); err != nil {
 		return err
 	}
+	if w.clock.Proctime { // the rows of a batch arrive together
+		w.arrived = w.clock.wall(max(w.now(), int64(w.watermark)+1))
+	}
 	for i, n := 0, b.Len(); i < n; i++ {
 		at, ok, err := w.time(b, b.Row(i))
 		if err != nil {
@@ -192,7 +196,7 @@ func (w *sessionWindow) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 // time is the wall-clock time of a row; ok is false for one that has none.
 func (w *sessionWindow) time(b *batch.Batch, r int) (at int64, ok bool, err error) {
 	if w.clock.Proctime {
-		return w.clock.wall(max(w.now(), int64(w.watermark)+1)), true, nil
+		return w.arrived, true, nil
 	}
 	v := b.Cols[w.clock.Time]
 	if !v.IsNull(r) {

@@ -64,6 +64,7 @@ type windowAggregate struct {
 	index     *cellIndex     // the groups of every cell
 
 	slot      windowSlot
+	procSlice int64 // with Proctime: end of the slice of the batch's rows
 	groupKeys checkpoint.Keys
 	keys      checkpoint.Keys // 8 bytes end of the cell, big endian, then the group key, attached also the window's start
 	group     []byte
@@ -227,6 +228,9 @@ func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
 	w.enc.Encode(b, &w.groupKeys)
 	w.in, w.sel, w.combined = *b, w.sel[:0], combined
 	w.keys.Reset()
+	if w.spec.Window.Proctime { // not late when the clock is set back
+		w.procSlice = w.clock.sliceEnd(w.clock.wall(max(w.now(), int64(w.watermark)+1)))
+	}
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
 		end, err := w.slice(b, r)
@@ -271,13 +275,13 @@ func (w *windowAggregate) rowsAt(b *batch.Batch, r int) int64 {
 	return partialCount(v.Str[v.Idx(r)])
 }
 
-// slice is the end of the slice that physical row r of b belongs to.
+// slice is the end of the slice that physical row r of b belongs to. The rows of a batch arrive together: processing time
+// is read once for them.
 func (w *windowAggregate) slice(b *batch.Batch, r int) (int64, error) {
 	c := w.spec.Window.Time
 	switch {
 	case w.spec.Window.Proctime:
-		// Not late when the clock is set back.
-		return w.clock.sliceEnd(w.clock.wall(max(w.now(), int64(w.watermark)+1))), nil
+		return w.procSlice, nil
 	case w.spec.Window.Kind == Attached:
 		c = w.spec.Window.End
 	}

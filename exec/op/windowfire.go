@@ -111,8 +111,13 @@ type keyPage struct {
 
 func (p *keyPage) full() bool { return p.keys.Len() >= batch.Size }
 
-// sorted is the page by ascending key, which gives small windows a stable order.
+// sorted is the page, by ascending key when it is of few: that gives small windows a stable order.
 func (p *keyPage) sorted() *checkpoint.Keys {
+	if p.keys.Len() > sortedRows {
+		p.keys, p.sort = p.sort, p.keys
+		p.keys.Reset()
+		return &p.sort
+	}
 	p.order = p.order[:0]
 	for i := range p.keys.Len() {
 		p.order = append(p.order, int32(i))
