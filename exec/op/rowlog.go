@@ -18,12 +18,13 @@ type rowLog struct {
 	keys            *checkpoint.Keys
 	refs            []checkpoint.Ref
 	one             checkpoint.Keys
+	head            [rowLogHead]byte
 }
 
 const (
 	rowLogFormat = "rowlog/1;"
 	rowLogHead   = 4 // bytes: number of segments
-	segmentMin   = 512
+	segmentMin   = 1 << 10
 	segmentMax   = 4 << 10
 )
 
@@ -74,10 +75,9 @@ func (l *rowLog) add(i int, row []byte) error {
 		if err := l.seal(i, n, root[rowLogHead:]); err != nil {
 			return err
 		}
-		var head [rowLogHead]byte
-		binary.LittleEndian.PutUint32(head[:], n+1)
-		l.roots.Set(ref, head[:])
-		root = head[:]
+		binary.LittleEndian.PutUint32(l.head[:], n+1)
+		l.roots.Set(ref, l.head[:])
+		root = l.head[:]
 	}
 	size := len(root) + len(row)
 	end, err := l.roots.Extend(ref, len(row), min(2*size, max(size, limit)))
