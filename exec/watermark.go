@@ -173,13 +173,21 @@ func (s *sourceReader) advance() error {
 			}
 		}
 	}
-	idle := true
+	return s.setIdle(s.pausing())
+}
+
+// pausing reports that no split has rows for now: each is idle or done. A subtask whose splits are all done and that gets
+// no others is not idle but about to end. Without it, operators behind would wait no longer for the rows that others
+// hold back until event time ends, such as OVER's; they would come late.
+func (s *sourceReader) pausing() bool {
+	left := false
 	for _, sp := range s.splits {
 		if !sp.idle && !sp.done {
-			idle = false
+			return false
 		}
+		left = left || !sp.done
 	}
-	return s.setIdle(idle)
+	return left || s.src.DiscoveryInterval() > 0
 }
 
 // setIdle passes on a change of status. A source subtask without unfinished splits is idle until it gets one: it must
