@@ -68,10 +68,8 @@ func (b *builder) splitPhases(p *phys, local *localAggregate) bool {
 	return true
 }
 
-// partial is the column of accumulators in p's input, 0 = none.
-func partial(p *phys) int {
-	if _, ok := p.in[0].op.(*localAggregate); ok {
-		return len(p.in[0].fields) - 1
-	}
-	return 0
+// partial tells whether the last column of p's input holds accumulators.
+func partial(p *phys) bool {
+	_, ok := p.in[0].op.(*localAggregate)
+	return ok
 }

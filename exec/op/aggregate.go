@@ -20,8 +20,8 @@ type GroupAggSpec struct {
 	TTL              int64         // ms, 0 = none
 	Output           *types.Schema // key columns, then aggregates
 	Mini             MiniBatch
-	// Partial is the column of accumulators that a local aggregate has appended to the input (PartialType); 0 = none.
-	Partial int
+	// Partial tells that a local aggregate has appended a column of accumulators to the input (PartialType).
+	Partial bool
 }
 
 // MiniBatch delays results until so many rows have come, so many milliseconds have passed since the first of them, a
@@ -92,10 +92,10 @@ func (g *groupAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 	if b.Len() == 0 {
 		return nil
 	}
-	if g.spec.Partial == 0 {
+	if !g.spec.Partial {
 		return g.process(b, false, out)
 	}
-	return g.partial.split(b, g.spec.Partial, func(b *batch.Batch, combined bool) error { return g.process(b, combined, out) })
+	return g.partial.split(b, func(b *batch.Batch, combined bool) error { return g.process(b, combined, out) })
 }
 
 // process takes rows of the input, or with combined accumulators.
@@ -107,7 +107,7 @@ func (g *groupAggregate) process(b *batch.Batch, combined bool, out exec.Emitter
 	}
 	var err error
 	if combined {
-		err = g.core.combine(b, g.spec.Partial, &g.keys, g.refs, g)
+		err = g.core.combine(b, &g.keys, g.refs, g)
 	} else {
 		err = g.core.accumulate(b, &g.keys, g.refs, g)
 	}

@@ -348,9 +348,9 @@ type partialRows struct {
 	raw, combined []int32
 }
 
-// split gives f the rows passed on, then those combined; col is the column of their accumulators.
-func (p *partialRows) split(b *batch.Batch, col int, f func(b *batch.Batch, combined bool) error) error {
-	v := b.Cols[col]
+// split gives f the rows passed on, then those combined; their accumulators are in the last column.
+func (p *partialRows) split(b *batch.Batch, f func(b *batch.Batch, combined bool) error) error {
+	v := b.Cols[len(b.Cols)-1]
 	if v.Valid == nil {
 		return f(b, true)
 	}
@@ -375,8 +375,8 @@ func (p *partialRows) split(b *batch.Batch, col int, f func(b *batch.Batch, comb
 	return f(&part, true)
 }
 
-// combine adds the accumulators in column col of b to the groups. refs come from a Probe of keys and are completed.
-func (c *aggCore) combine(b *batch.Batch, col int, keys *checkpoint.Keys, refs []checkpoint.Ref, t toucher) error {
+// combine adds the accumulators in the last column of b to the groups. refs come from a Probe of keys and are completed.
+func (c *aggCore) combine(b *batch.Batch, keys *checkpoint.Keys, refs []checkpoint.Ref, t toucher) error {
 	if err := c.createGroups(keys, refs); err != nil {
 		return err
 	}
@@ -385,7 +385,7 @@ func (c *aggCore) combine(b *batch.Batch, col int, keys *checkpoint.Keys, refs [
 	if t != nil {
 		t.beforeChanges(refs, c.rows)
 	}
-	v := b.Cols[col]
+	v := b.Cols[len(b.Cols)-1]
 	for i, row := range c.rows {
 		part := v.Str[v.Idx(b.Row(i))]
 		if len(part) != c.fixed {

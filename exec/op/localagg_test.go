@@ -116,7 +116,7 @@ func runLocalWindowModel(t *testing.T, w Window, seed uint64) {
 		out.Columns = append(out.Columns, timedSchema.Columns[1])
 	}
 	spec := LocalAggSpec{Input: timedSchema, Keys: []int{0}, Aggs: aggs, Window: &w, Output: partialSchema(timedSchema)}
-	global := newTimedOp(t, NewWindowAggregate(WindowAggSpec{Input: spec.Output, Keys: []int{0}, Aggs: aggs, Window: w, Output: out, Partial: 3}), 1<<20)
+	global := newTimedOp(t, NewWindowAggregate(WindowAggSpec{Input: spec.Output, Keys: []int{0}, Aggs: aggs, Window: w, Output: out, Partial: true}), 1<<20)
 	p := newTwoPhases(t, spec, 1+rnd.IntN(3), global)
 	m := &windowModel{w: w, wm: -1 << 62}
 	now := make([]int64, len(p.locals)) // event time of each local
@@ -181,10 +181,10 @@ func TestLocalGroupAggregate(t *testing.T) {
 		}
 		mini := MiniBatch{Size: 1 + rnd.IntN(30), Latency: 10}
 		spec := LocalAggSpec{Input: timedSchema, Keys: []int{0}, Aggs: aggs, Mini: mini, Output: partialSchema(timedSchema)}
-		agg := GroupAggSpec{Input: spec.Output, Keys: []int{0}, Aggs: aggs, EmitUpdateBefore: true, Output: out, Mini: mini, Partial: 3}
+		agg := GroupAggSpec{Input: spec.Output, Keys: []int{0}, Aggs: aggs, EmitUpdateBefore: true, Output: out, Mini: mini, Partial: true}
 		global := newTimedOp(t, NewGroupAggregate(agg), 1<<20)
 		p := newTwoPhases(t, spec, 2, global)
-		agg.Input, agg.Partial = timedSchema, 0
+		agg.Input, agg.Partial = timedSchema, false
 		one := newTimedOp(t, NewGroupAggregate(agg), 1<<20)
 		for step := range 40 {
 			b := batch.NewBuilder(timedSchema)

@@ -21,8 +21,8 @@ type WindowAggSpec struct {
 	InputMode types.ChangelogMode
 	Session   expr.Session  // zone of TIMESTAMP_LTZ windows
 	Output    *types.Schema // keys, aggregates, window_start, window_end, window_time
-	// Partial is the column of accumulators that a local aggregate has appended to the input (PartialType); 0 = none.
-	Partial int
+	// Partial tells that a local aggregate has appended a column of accumulators to the input (PartialType).
+	Partial bool
 }
 
 // NewWindowAggregate is Flink's window aggregate: results leave once, as +I, when the watermark (processing-time windows:
@@ -217,10 +217,10 @@ func (w *windowAggregate) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if w.spec.Partial == 0 {
+	if !w.spec.Partial {
 		return w.process(b, false)
 	}
-	return w.partial.split(b, w.spec.Partial, w.process)
+	return w.partial.split(b, w.process)
 }
 
 // process takes rows of the input, or with combined accumulators.
@@ -271,7 +271,7 @@ func (w *windowAggregate) rowsAt(b *batch.Batch, r int) int64 {
 	if !w.combined {
 		return 1
 	}
-	v := b.Cols[w.spec.Partial]
+	v := b.Cols[len(b.Cols)-1]
 	return partialCount(v.Str[v.Idx(r)])
 }
 
@@ -323,7 +323,7 @@ func (w *windowAggregate) accumulate() error {
 	}
 	var err error
 	if w.combined {
-		err = w.core.combine(&w.in, w.spec.Partial, &w.keys, w.refs, nil)
+		err = w.core.combine(&w.in, &w.keys, w.refs, nil)
 	} else {
 		err = w.core.accumulate(&w.in, &w.keys, w.refs, nil)
 	}
