@@ -114,9 +114,9 @@ func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
 // newRow is the size of an empty row: fixed words and empty tails.
 func newRow(fixed, tails int) int { return fixed + 4*tails }
 
-// clearRow makes a row that of an empty group, keeping the touch word.
+// clearRow makes a row that of an empty group, keeping the touch word and the flags.
 func clearRow(row []byte, fixed, tails int) {
-	clear(row[4:fixed])
+	clear(row[rowCount:fixed])
 	for i := 0; i < tails; i++ {
 		binary.LittleEndian.PutUint32(row[fixed+4*i:], tailNone)
 	}
