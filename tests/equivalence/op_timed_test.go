@@ -223,9 +223,10 @@ func (w tvf) sql() string {
 	return fmt.Sprintf("TABLE(%s(%s, DESCRIPTOR(ts), %s))", w.kind, table, args)
 }
 
-// eval gives each row with the start and end of each of its windows.
-func (w tvf) eval(t tables) (out []row) {
-	rows := w.in.eval(t)
+func (w tvf) eval(t tables) (out []row) { return w.windows(w.in.eval(t)) }
+
+// windows gives each of rows with the start and end of each of its windows.
+func (w tvf) windows(rows []row) (out []row) {
 	add := func(r row, start, end int64) {
 		out = append(out, append(append(row{}, r...), value{v: start}, value{v: end}))
 	}
@@ -323,6 +324,23 @@ func (w windowed) sql() string {
 	return out + " GROUP BY " + strings.Join(keys, ", ")
 }
 
+// rows are the rows that count, with their windows: WHERE is above a window function, and below GROUP BY SESSION(…), whose sessions
+// are those of the rows left.
+func (w windowed) rows(t tables) []row {
+	left := func(rows []row) (out []row) {
+		for _, r := range rows {
+			if w.where == nil || isTrue(w.where.eval(r)) {
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	if w.legacy {
+		return w.tvf.windows(left(w.tvf.in.eval(t)))
+	}
+	return left(w.tvf.eval(t))
+}
+
 func (w windowed) eval(t tables) (out []row) {
 	from := w.keys
 	if w.rollup {
@@ -330,10 +348,7 @@ func (w windowed) eval(t tables) (out []row) {
 	}
 	for n := from; n <= w.keys; n++ {
 		groups, keys := map[string][]row{}, map[string]row{}
-		for _, r := range w.tvf.eval(t) {
-			if w.where != nil && !isTrue(w.where.eval(r)) {
-				continue
-			}
+		for _, r := range w.rows(t) {
 			k := append(append(append(row{}, r[:n]...), nulls(w.keys-n)...), r[3], r[4])
 			groups[k.String()], keys[k.String()] = append(groups[k.String()], r), k
 		}
