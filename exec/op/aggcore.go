@@ -7,6 +7,7 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // aggCore accumulates batches into state rows. Group and window aggregates share it: they differ in what a key is and
@@ -28,6 +29,7 @@ type aggCore struct {
 type coreSpec struct {
 	aggs    []expr.Agg
 	retract bool
+	bits    bool // with retract false: rows come by accumulate only, so that DISTINCT needs no counts
 	ttl     int64
 	state   string // name of the main table
 }
@@ -84,21 +86,30 @@ func (c *aggCore) joinDistinct(s exec.Subtask, a *accumulator, spec coreSpec) er
 	if a.Kind == expr.AggMin || a.Kind == expr.AggMax {
 		return nil // MIN(DISTINCT x) = MIN(x)
 	}
+	bits := spec.bits && !spec.retract
+	name, format := spec.state+".distinct."+strconv.Itoa(a.Arg), "distinct/1:"
+	if bits {
+		format = "distinct/2:"
+	}
 	for i, d := range c.distinct {
-		if d.arg == a.Arg {
-			a.distinct, a.slot = i, d.slots
-			d.slots++
+		if d.arg != a.Arg {
+			continue
+		}
+		if !bits || d.slots < maxBits {
+			a.distinct = i
+			d.join(a)
 			return nil
 		}
+		name += "+" // the sets of the argument so far are full
 	}
-	t, err := s.Table(checkpoint.TableOptions{
-		Name: spec.state + ".distinct." + strconv.Itoa(a.Arg), Format: "distinct/1:" + a.ArgType.String(), TTL: spec.ttl,
-	})
+	t, err := s.Table(checkpoint.TableOptions{Name: name, Format: format + a.ArgType.String(), TTL: spec.ttl})
 	if err != nil {
 		return err
 	}
-	a.distinct, a.slot = len(c.distinct), 0
-	c.distinct = append(c.distinct, &distinctSet{table: t, arg: a.Arg, slots: 1})
+	a.distinct = len(c.distinct)
+	d := &distinctSet{table: t, arg: a.Arg, bits: bits}
+	d.join(a)
+	c.distinct = append(c.distinct, d)
 	return nil
 }
 
@@ -123,8 +134,16 @@ func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []check
 	for _, row := range c.rows {
 		setWord(row, rowCount, word(row, rowCount)+1)
 	}
+	for _, d := range c.distinct {
+		if d.bits {
+			if err := d.addBits(b); err != nil {
+				return err
+			}
+			d.countBits(c.rows)
+		}
+	}
 	for k := range c.accs {
-		if a := &c.accs[k]; !a.slow {
+		if a := &c.accs[k]; !a.slow && !c.counted(a) {
 			if err := c.column(a, b, c.rows); err != nil {
 				return err
 			}
@@ -213,18 +232,21 @@ func (a *accumulator) wants(b *batch.Batch, r int) bool {
 	return a.Arg < 0 || a.nulls || !b.Cols[a.Arg].IsNull(r)
 }
 
+// counted reports that countBits counts for a.
+func (c *aggCore) counted(a *accumulator) bool {
+	return a.distinct >= 0 && c.distinct[a.distinct].counts>>a.slot&1 != 0
+}
+
 // inputs sets c.mask to the rows of an append-only batch, of n rows, that the aggregate takes.
 func (c *aggCore) inputs(a *accumulator, b *batch.Batch, n int) error {
 	c.mask = resize(c.mask, n)
-	if a.Filter < 0 && b.Cols[a.Arg].Valid == nil && !b.Cols[a.Arg].Const {
-		for i := range c.mask {
-			c.mask[i] = true
+	if a.distinct >= 0 && c.distinct[a.distinct].bits {
+		for i, fresh := range c.distinct[a.distinct].fresh {
+			c.mask[i] = fresh>>a.slot&1 != 0
 		}
-	} else {
-		for i := range c.mask {
-			c.mask[i] = a.wants(b, b.Row(i))
-		}
+		return nil
 	}
+	a.wantsAll(b, c.mask)
 	if a.distinct >= 0 {
 		return c.distinct[a.distinct].first(a.slot, c.retract, c.mask)
 	}
@@ -251,13 +273,17 @@ func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
 		return nil
 	}
 	v := b.Cols[a.Arg]
-	if a.acc == accSumInt {
+	switch {
+	case a.acc == accSumInt:
 		for i, row := range rows {
 			if c.mask[i] {
 				setWord(row, a.off, word(row, a.off)+v.I64[v.Idx(b.Row(i))])
 				setWord(row, a.off+8, word(row, a.off+8)+1)
 			}
 		}
+		return nil
+	case a.acc == accExtreme && v.Type.Phys() == types.PhysI64 && (a.Kind == expr.AggMin || a.Kind == expr.AggMax):
+		c.extremeInts(a, b, v, rows)
 		return nil
 	}
 	for i, row := range rows {
@@ -266,6 +292,21 @@ func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
 		}
 	}
 	return nil
+}
+
+// extremeInts accumulates MIN or MAX of integers.
+func (c *aggCore) extremeInts(a *accumulator, b *batch.Batch, v *batch.Vec, rows [][]byte) {
+	least := a.Kind == expr.AggMin
+	for i, row := range rows {
+		if !c.mask[i] {
+			continue
+		}
+		x, cur := v.I64[v.Idx(b.Row(i))], word(row, a.off)
+		if word(row, a.off+8) == 0 || least && x < cur || !least && x > cur {
+			setWord(row, a.off, x)
+			setWord(row, a.off+8, 1)
+		}
+	}
 }
 
 // accumulateRows is accumulate for inputs with retractions, where a group can be emptied and begun again within one

@@ -83,7 +83,7 @@ func (g *groupAggregate) Open(s exec.Subtask) error {
 	g.enc = exec.NewKeyEncoder(g.spec.Keys)
 	g.out = batch.NewBuilder(g.spec.Output)
 	return g.core.open(s, coreSpec{
-		aggs: g.spec.Aggs, retract: g.spec.InputMode != types.AppendOnly, ttl: g.spec.TTL, state: "groups",
+		aggs: g.spec.Aggs, retract: g.spec.InputMode != types.AppendOnly, bits: true, ttl: g.spec.TTL, state: "groups",
 	})
 }
 

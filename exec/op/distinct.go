@@ -11,13 +11,20 @@ import (
 
 // distinctSet counts, per group and value of one argument, how often each DISTINCT aggregate over it has seen the
 // value; its FILTER makes an aggregate's counts its own. An aggregate takes a value when its count leaves zero and
-// gives it back when it returns to zero. A row is one i64 counter per aggregate (slot).
+// gives it back when it returns to zero. A row is one i64 counter per aggregate (slot); where nothing is ever given back,
+// one bit per aggregate, in a word, see addBits.
 type distinctSet struct {
 	table checkpoint.Table
 	arg   int
 	slots int
 	keys  checkpoint.Keys
 	refs  []checkpoint.Ref
+	// Of a set of bits:
+	bits    bool
+	members []*accumulator // by slot
+	counts  uint64         // the slots of COUNT
+	fresh   []uint64       // per row of the batch, the bits it has set
+	mask    []bool
 	// index lists the keys of every window, to forget them with it; nil without windows. A value that is in a window stays
 	// until then, so that none is listed twice.
 	index *cellIndex
@@ -69,7 +76,11 @@ func (d *distinctSet) row(i int) (checkpoint.Ref, error) {
 	if d.refs[i] != checkpoint.NoRow {
 		return d.refs[i], nil
 	}
-	r, created, err := d.table.Insert(&d.keys, i, 8*d.slots)
+	size := 8 * d.slots
+	if d.bits {
+		size = 8
+	}
+	r, created, err := d.table.Insert(&d.keys, i, size)
 	if err != nil {
 		return r, err
 	}

@@ -107,7 +107,7 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	w.sel = make([]int32, 0, batch.Size) // not nil even when every row is late: a nil selection is all rows
 	w.watermark, w.restored = restoreGroupTimes(s.Restored())
 	w.next = exec.MaxWatermark
-	err := w.core.open(s, coreSpec{aggs: w.spec.Aggs, retract: w.spec.InputMode != types.AppendOnly, state: "windows"})
+	err := w.core.open(s, coreSpec{aggs: w.spec.Aggs, retract: w.spec.InputMode != types.AppendOnly, bits: true, state: "windows"})
 	if err != nil {
 		return err
 	}

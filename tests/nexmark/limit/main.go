@@ -20,7 +20,7 @@ type query interface {
 var queries = map[string]func() query{
 	"q0": func() query { return &pass{} }, "q1": func() query { return &convert{} }, "q2": func() query { return &selection{} },
 	"q4": func() query { return newCategories() }, "q5": func() query { return newHotItems() }, "q7": func() query { return newHighest() },
-	"q8": func() query { return newUsers() }, "q11": func() query { return newSessions() }, "q12": func() query { return newClock() }, "q15": func() query { return newDays() },
+	"q8": func() query { return newUsers() }, "q11": func() query { return newSessions() }, "q12": func() query { return newClock() }, "q15": func() query { return newDays() }, "q16": func() query { return newChannelStats() },
 	"q17": func() query { return newAuctionStats() }, "q18": func() query { return newLastBid() }, "q19": func() query { return newTop10() },
 	"q20": func() query { return newExpand() },
 	"q3":  func() query { return newLocal() }, "q10": func() query { return &partition{} }, "q13": func() query { return newSideInput() }, "q14": func() query { return &calculation{} },
