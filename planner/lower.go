@@ -18,6 +18,8 @@ type lowering struct {
 	o     Options
 	used  map[string]bool
 	print []string // of the fingerprint
+	// versions: somewhere in the plan a temporal join reads the changes of a row as its versions.
+	versions bool
 }
 
 // lower makes the graph. Operator ids are made of the names of what stands between an operator and its sink, so they
@@ -25,12 +27,21 @@ type lowering struct {
 func (b *builder) lower(plan *Plan, o Options) *exec.Graph {
 	l := &lowering{b: b, g: &exec.Graph{Session: b.session}, o: o, used: map[string]bool{}}
 	for _, r := range plan.roots {
+		l.versions = l.versions || joinsVersions(r)
+	}
+	for _, r := range plan.roots {
 		l.node(r, "")
 	}
 	slices.Sort(l.print)
 	h := sha256.Sum256([]byte(strings.Join(l.print, "\n")))
 	l.g.Fingerprint = hex.EncodeToString(h[:16])
 	return l.g
+}
+
+// joinsVersions reports a temporal join at or below p.
+func joinsVersions(p *phys) bool {
+	_, ok := p.op.(*TemporalJoin)
+	return ok || slices.ContainsFunc(p.in, joinsVersions)
 }
 
 // ttl is the state time-to-live in ms, 0 = none.

@@ -38,8 +38,11 @@ type RankSpec struct {
 	// Number adds the place as a BIGINT column behind the input's.
 	Number           bool
 	EmitUpdateBefore bool
-	TTL              int64         // ms, 0 = none
-	Output           *types.Schema // the input's columns, and with Number the place
+	TTL              int64 // ms, 0 = none
+	// EachChange asks for all changes of an append-only input: a temporal join reads them as versions. Else those of a
+	// batch may be merged.
+	EachChange bool
+	Output     *types.Schema // the input's columns, and with Number the place
 }
 
 // NewRank is Flink's streaming Top-N. Rows must be exchanged by Partition. Without the place in the output, and from the
@@ -53,6 +56,8 @@ func NewRank(spec RankSpec) func() exec.Operator {
 			return &retractRank{rankCore: core}
 		case spec.Strategy == RankAppend && len(spec.Order) == 0:
 			return &firstRank{rankCore: core}
+		case spec.Strategy == RankAppend && !spec.EachChange && spec.ToColumn < 0 && spec.To <= listMax:
+			return &listRank{rankCore: core}
 		case spec.ToColumn < 0 && spec.From == 1 && spec.To == 1:
 			return &topOne{rankCore: core}
 		case spec.Strategy == RankUpdate:
