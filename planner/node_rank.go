@@ -281,8 +281,9 @@ func (n *Rank) lower(l *lowering, x *exec.Node, p *phys) {
 		x.Operator = op.NewDedup(spec)
 		return
 	}
+	mini, _ := l.b.miniBatch() // without a size there is none, and each change leaves, as in Flink
 	spec := op.RankSpec{Input: in, Partition: n.Partition, Order: opKeys(n.Order), Strategy: n.strategy(p), From: n.From, To: n.To,
-		ToColumn: n.ToColumn, Number: n.Number != "", EmitUpdateBefore: p.before(), TTL: l.ttl(), EachChange: l.versions, Output: x.Output}
+		ToColumn: n.ToColumn, Number: n.Number != "", EmitUpdateBefore: p.before(), TTL: l.ttl(), EachChange: l.versions || mini.Size == 0, Output: x.Output}
 	switch spec.Strategy {
 	case op.RankAppend:
 		if n.arrival() {

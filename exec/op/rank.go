@@ -39,8 +39,8 @@ type RankSpec struct {
 	Number           bool
 	EmitUpdateBefore bool
 	TTL              int64 // ms, 0 = none
-	// EachChange asks for all changes of an append-only input: a temporal join reads them as versions. Else those of a
-	// batch may be merged.
+	// EachChange asks for all changes of an append-only input, as Flink sends them; a temporal join reads them as versions. Else those
+	// of a batch may be merged.
 	EachChange bool
 	Output     *types.Schema // the input's columns, and with Number the place
 }
