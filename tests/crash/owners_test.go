@@ -50,13 +50,16 @@ func (f *fixture) until(p *harness.Process, what string, done func() bool) {
 	}
 }
 
-// stop ends a job with SIGTERM: a final checkpoint, exit code 0.
+// stop ends a job over bounded input with SIGTERM: a final checkpoint, and the exit code that says that it was not at its end.
 func (f *fixture) stop(p *harness.Process) {
 	f.t.Helper()
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		f.t.Fatal(err)
 	}
-	f.wait(p)
+	// It had not read all its input.
+	if code, err := p.Wait(patience); err != nil || code != 143 {
+		f.t.Fatalf("exit %d, %v, want 143\n%s", code, err, p.Output())
+	}
 }
 
 // countK counts what a read-committed consumer sees of the Kafka sink.
