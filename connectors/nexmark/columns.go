@@ -50,23 +50,17 @@ func (g *generator) runsOf(runs []run, group, from, to int64, row int) []run {
 // only, if that is one.
 func (r *reader) numbers(f field, only kind, col *batch.ColBuilder) {
 	base := col.AppendN(r.rows)
-	dst := col.I64[base:]
-	for i := range r.runs {
-		u := &r.runs[i]
-		part := dst[u.row : u.row+u.n]
-		if only != noKind && u.first.kind != only {
-			clear(part)
-			col.NullifyRange(base+u.row, base+u.row+u.n)
-			continue
-		}
-		r.s.gen.numbers(f, u, part)
-	}
+	eachRun(r, f, only, col, base, col.I64[base:], (*generator).numbers)
 }
 
 // texts is numbers for fields of type STRING.
 func (r *reader) texts(f field, only kind, col *batch.ColBuilder) {
 	base := col.AppendN(r.rows)
-	dst := col.Str[base:]
+	eachRun(r, f, only, col, base, col.Str[base:], (*generator).texts)
+}
+
+// eachRun has fill write the rows of each run to dst, those of col from base on.
+func eachRun[T any](r *reader, f field, only kind, col *batch.ColBuilder, base int, dst []T, fill func(*generator, field, *run, []T)) {
 	for i := range r.runs {
 		u := &r.runs[i]
 		part := dst[u.row : u.row+u.n]
@@ -75,7 +69,7 @@ func (r *reader) texts(f field, only kind, col *batch.ColBuilder) {
 			col.NullifyRange(base+u.row, base+u.row+u.n)
 			continue
 		}
-		r.s.gen.texts(f, u, part)
+		fill(r.s.gen, f, u, part)
 	}
 }
 

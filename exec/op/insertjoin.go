@@ -141,20 +141,7 @@ func (j *insertJoin) flush() error {
 	}
 	j.out.RowsDone(len(j.matchO))
 	j.matchX, j.matchO, j.matchSize = j.matchX[:0], j.matchO[:0], 0
-	b := j.out.Finish()
-	if j.filter != nil {
-		var err error
-		if b, err = j.filter.Apply(b); err != nil {
-			return err
-		}
-	}
-	if b.Len() > 0 {
-		if err := j.emit.Emit(b); err != nil {
-			return err
-		}
-	}
-	j.out.Reset()
-	return nil
+	return emitMatches(j.out, j.filter, j.emit)
 }
 
 // keep puts the batch's rows into state, as far as they can match anything.

@@ -2,6 +2,8 @@ package op
 
 import (
 	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
@@ -123,18 +125,27 @@ func (j *join) flush() error {
 	if j.out.Len() == 0 {
 		return nil
 	}
-	b := j.out.Finish()
-	if j.filter != nil && !j.deferred {
+	filter := j.filter
+	if j.deferred {
+		filter = nil // what waits in pending has been tested
+	}
+	return emitMatches(j.out, filter, j.emit)
+}
+
+// emitMatches sends the rows built that fulfil filter, nil = all, and empties out.
+func emitMatches(out *batch.Builder, filter *expr.Filter, emit exec.Emitter) error {
+	b := out.Finish()
+	if filter != nil {
 		var err error
-		if b, err = j.filter.Apply(b); err != nil {
+		if b, err = filter.Apply(b); err != nil {
 			return err
 		}
 	}
 	if b.Len() > 0 {
-		if err := j.emit.Emit(b); err != nil {
+		if err := emit.Emit(b); err != nil {
 			return err
 		}
 	}
-	j.out.Reset()
+	out.Reset()
 	return nil
 }
