@@ -49,8 +49,10 @@ type events struct {
 		item, description, extra                                 []string
 	}
 	bid struct {
-		n, auction, bidder, price, time []int64
-		channel, url, extra             []string
+		rows                         int
+		runs                         []bidRun
+		auction, bidder, price, time []int64
+		channel, url, extra          []string
 	}
 }
 
@@ -93,14 +95,14 @@ func (r *rng) next() uint64 {
 func (r *rng) below(n uint64) uint64 { return (r.next() >> 32) * n >> 32 }
 
 type generator struct {
-	seed                    uint64
-	usPer                   float64
-	columns                 columns
-	letters, words          string
-	hotURLs, channels, urls []string
-	hotNames, names         []string
-	prices                  []float64
-	out                     events
+	seed            uint64
+	usPer           float64
+	columns         columns
+	letters, words  string
+	channels, urls  []string // the hot ones are behind the others
+	hotNames, names []string
+	prices          []float64
+	out             events
 }
 
 func newGenerator(rate int64, c columns) *generator {
@@ -117,8 +119,9 @@ func newGenerator(rate int64, c columns) *generator {
 		}
 	}
 	g.words = string(b)
+	var hot []string
 	for range g.hotNames {
-		g.hotURLs = append(g.hotURLs, url(&r))
+		hot = append(hot, url(&r))
 	}
 	for i := range 10_000 {
 		u := url(&r)
@@ -128,6 +131,7 @@ func newGenerator(rate int64, c columns) *generator {
 		}
 		g.channels, g.urls = append(g.channels, "channel-"+strconv.Itoa(i)), append(g.urls, u)
 	}
+	g.channels, g.urls = append(g.channels, g.hotNames...), append(g.urls, hot...)
 	for _, f := range []string{"Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"} {
 		for _, l := range []string{"Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"} {
 			g.names = append(g.names, f+" "+l)
@@ -164,19 +168,21 @@ func lastAuction(n int64) int64 { return n/group*auctionsOf + min(n%group-1, auc
 // make makes the events from from, the first of a group, to before to. They are valid until the next call.
 func (g *generator) make(from, to int64) *events {
 	p, a, b := &g.out.person, &g.out.auction, &g.out.bid
-	p.n, a.n, b.n = p.n[:0], a.n[:0], b.n[:0]
-	for n := from; n < to; n++ {
-		switch off := n % group; {
-		case off == 0:
-			p.n = append(p.n, n)
-		case off <= auctionsOf:
-			a.n = append(a.n, n)
-		default:
-			b.n = append(b.n, n)
+	p.n, a.n = p.n[:0], a.n[:0]
+	b.rows, b.runs = 0, b.runs[:0]
+	for n := from; n < to; n += group {
+		p.n = append(p.n, n)
+		for k := n + 1; k < min(n+1+auctionsOf, to); k++ {
+			a.n = append(a.n, k)
+		}
+		if first, end := n+1+auctionsOf, min(n+group, to); first < end {
+			b.runs = append(b.runs, bidRun{first, int(end - first)})
+			b.rows += int(end - first)
 		}
 	}
 	g.numbers()
 	g.texts()
+	g.bids()
 	return &g.out
 }
 
@@ -193,7 +199,7 @@ func column[T any](g *generator, c columns, to *[]T, ns []int64, f int, value fu
 }
 
 func (g *generator) numbers() {
-	p, a, b := &g.out.person, &g.out.auction, &g.out.bid
+	p, a := &g.out.person, &g.out.auction
 	millis := func(n int64, _ rng) int64 { return g.millis(n) }
 	someone := func(n int64, r *rng) int64 {
 		people := n/group + 1
@@ -221,22 +227,6 @@ func (g *generator) numbers() {
 		return someone(n, &r)
 	})
 	column(g, auctionCategory, &a.category, a.n, fCategory, func(_ int64, r rng) int64 { return 10 + int64(r.below(5)) })
-	column(g, bidTime, &b.time, b.n, 0, millis)
-	column(g, bidPrice, &b.price, b.n, fPrice, price)
-	column(g, bidAuction, &b.auction, b.n, fAuction, func(n int64, r rng) int64 {
-		last := lastAuction(n)
-		if r.below(2) > 0 {
-			return firstID + last/hotBatch*hotBatch
-		}
-		low := max(last-inFlight, 0)
-		return firstID + low + int64(r.below(uint64(last-low+1+lead)))
-	})
-	column(g, bidBidder, &b.bidder, b.n, fBidder, func(n int64, r rng) int64 {
-		if r.below(4) > 0 {
-			return firstID + n/group/hotBatch*hotBatch + 1
-		}
-		return someone(n, &r)
-	})
 }
 
 func (g *generator) price(r *rng) int64 {
@@ -246,7 +236,7 @@ func (g *generator) price(r *rng) int64 {
 }
 
 func (g *generator) texts() {
-	p, a, b := &g.out.person, &g.out.auction, &g.out.bid
+	p, a := &g.out.person, &g.out.auction
 	phrase := func(r *rng, limit uint64) string {
 		n := 3 + r.below(limit-3)
 		at := r.below(poolSize - n)
@@ -265,12 +255,6 @@ func (g *generator) texts() {
 		at := int64(r.below(uint64(poolSize - n)))
 		return g.letters[at : at+n]
 	}
-	pick := func(hot, others []string, r *rng) string {
-		if r.below(2) > 0 {
-			others = hot
-		}
-		return others[r.below(uint64(len(others)))]
-	}
 	column(g, personName, &p.name, p.n, fName, func(_ int64, r rng) string { return g.names[r.below(uint64(len(g.names)))] })
 	column(g, personCity, &p.city, p.n, fCity, func(_ int64, r rng) string { return cities[r.below(uint64(len(cities)))] })
 	column(g, personState, &p.state, p.n, fState, func(_ int64, r rng) string { return states[r.below(uint64(len(states)))] })
@@ -280,7 +264,4 @@ func (g *generator) texts() {
 		item, text := g.of(fItem, n), g.of(fDescription, n)
 		return fill(&r, 500-6*8-int64(len(phrase(&item, 20))+len(phrase(&text, 100))))
 	})
-	column(g, bidChannel, &b.channel, b.n, fChannel, func(_ int64, r rng) string { return pick(g.hotNames, g.channels, &r) })
-	column(g, bidURL, &b.url, b.n, fChannel, func(_ int64, r rng) string { return pick(g.hotURLs, g.urls, &r) })
-	column(g, bidExtra, &b.extra, b.n, fBidExtra, func(_ int64, r rng) string { return fill(&r, 100-4*8) })
 }

@@ -6,10 +6,8 @@ type pass struct{}
 func (*pass) columns() columns { return bidNumbers | bidExtra }
 func (*pass) end(*output)      {}
 func (*pass) batch(b *events, o *output) {
-	for range b.bid.n {
-		o.kind = append(o.kind, 0)
-	}
-	o.check += uint64(len(b.bid.n))
+	o.kind = append(o.kind, make([]byte, b.bid.rows)...)
+	o.check += uint64(b.bid.rows)
 }
 
 // convert is q1: the price times 0.908, as a DECIMAL(23, 3) in thousandths.
