@@ -21,23 +21,26 @@ const (
 	limit engine = "limit" // a program by hand for one query
 )
 
-// settings are what a script of the engine begins with. Flink's are those of its benchmark's guide, but for the parallelism and the
-// interval of checkpoints, which are the same for both.
+// settings are what a script of the engine begins with: those of the guide of Flink's benchmark, but for the parallelism and the
+// interval of checkpoints. Both engines get all that both know; the rest is Flink's alone.
 func (e engine) settings(o *options) string {
-	s := fmt.Sprintf("SET 'parallelism.default' = '%d';\nSET 'execution.checkpointing.interval' = '%s';\nSET 'table.local-time-zone' = 'UTC';\n", o.parallelism, o.interval)
-	switch e {
-	case ours:
-		return s
-	case limit:
+	if e == limit {
 		return "one core, no checkpoints"
+	}
+	s := fmt.Sprintf(`SET 'parallelism.default' = '%d';
+SET 'execution.checkpointing.interval' = '%s';
+SET 'table.local-time-zone' = 'UTC';
+SET 'table.exec.mini-batch.enabled' = 'true';
+SET 'table.exec.mini-batch.allow-latency' = '2 s';
+SET 'table.exec.mini-batch.size' = '50000';
+`, o.parallelism, o.interval)
+	if e == ours {
+		return s
 	}
 	s += `SET 'execution.checkpointing.mode' = 'EXACTLY_ONCE';
 SET 'state.backend.type' = 'rocksdb';
 SET 'execution.checkpointing.incremental' = 'true';
 SET 'pipeline.object-reuse' = 'true';
-SET 'table.exec.mini-batch.enabled' = 'true';
-SET 'table.exec.mini-batch.allow-latency' = '2 s';
-SET 'table.exec.mini-batch.size' = '50000';
 SET 'table.optimizer.distinct-agg.split.enabled' = 'true';
 `
 	if o.source != kafkaSource { // its last transaction is committed by a last checkpoint
