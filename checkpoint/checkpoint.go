@@ -66,9 +66,9 @@ type StateFile struct {
 // Checkpoint is a manifest: everything needed to resume.
 type Checkpoint struct {
 	ID          ID
-	Lineage     string // UUID made at a stateless start; carried by every later checkpoint
-	Fingerprint string // of the graph: operators, keys, state schemas
-	Fence       uint64 // owner's fencing number that wrote it
+	Lineage     string                // UUID made at a stateless start; carried by every later checkpoint
+	Identities  map[OperatorID]string // of the graph that made it: it can be restored into one with the same ones
+	Fence       uint64                // owner's fencing number that wrote it
 	Parallelism map[OperatorID]int
 	Subtasks    []Snapshot
 	// Pending are all committables not confirmed committed: this checkpoint's and carried ones, in checkpoint order.

@@ -25,9 +25,9 @@ type CoordinatorConfig struct {
 	// Subtasks must all answer a barrier. Sources are those among them that read.
 	Subtasks []SubtaskID
 	Sources  []SubtaskID
-	// Lineage, Fingerprint, Fence and Parallelism go into every manifest.
+	// Lineage, Identities, Fence and Parallelism go into every manifest.
 	Lineage     string
-	Fingerprint string
+	Identities  map[OperatorID]string
 	Fence       uint64
 	Parallelism map[OperatorID]int
 	// NextID is the first id to use: Store.NextID.
@@ -333,7 +333,7 @@ func (c *Coordinator) complete(a *attempt) bool {
 
 func (c *Coordinator) manifest(a *attempt) *Checkpoint {
 	m := &Checkpoint{
-		ID: a.id, Lineage: c.cfg.Lineage, Fingerprint: c.cfg.Fingerprint, Fence: c.cfg.Fence,
+		ID: a.id, Lineage: c.cfg.Lineage, Identities: c.cfg.Identities, Fence: c.cfg.Fence,
 		Parallelism: c.cfg.Parallelism, StartedAt: a.started, Savepoint: a.savepoint, Final: a.final,
 		Pending: c.pending(a.id),
 	}

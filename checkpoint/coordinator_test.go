@@ -50,7 +50,7 @@ func subtask(s string) SubtaskID {
 }
 
 func (x *transcript) new(t *testing.T, d *datadriven.TestData) string {
-	cfg := CoordinatorConfig{Lineage: "l", Fingerprint: "fp", Fence: 3}
+	cfg := CoordinatorConfig{Lineage: "l", Identities: map[OperatorID]string{"agg": "1:fp"}, Fence: 3}
 	var restored *Checkpoint
 	confirmed := true
 	dur := func(a datadriven.CmdArg) time.Duration {

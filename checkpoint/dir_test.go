@@ -51,7 +51,7 @@ func tryCheckpoint(owner *Owner, id ID) (*Checkpoint, error) {
 		return nil, err
 	}
 	return &Checkpoint{
-		ID: id, Lineage: "l", Fingerprint: "fp", Fence: owner.Fence(), Parallelism: map[OperatorID]int{"agg": 1},
+		ID: id, Lineage: "l", Identities: map[OperatorID]string{"agg": "1:fp"}, Fence: owner.Fence(), Parallelism: map[OperatorID]int{"agg": 1},
 		StartedAt: time.Unix(int64(id), 0).UTC(),
 		Subtasks:  []Snapshot{{Subtask: SubtaskID{"agg", 0}, State: []byte{1}, Files: files}},
 		Pending:   []Committable{{Sink: "s", Checkpoint: id, Lineage: "l", Payload: []byte{byte(id)}}},

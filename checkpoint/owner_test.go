@@ -167,7 +167,7 @@ func TestSavepoint(t *testing.T) {
 		t.Fatalf("next id %d", s.NextID())
 	}
 	data, err := Dump(c)
-	if err != nil || !strings.Contains(string(data), `"Fingerprint": "fp"`) {
+	if err != nil || !strings.Contains(string(data), `"agg": "1:fp"`) {
 		t.Fatalf("%s %v", data, err)
 	}
 	if _, err := ReadSavepoint(mem, "/nowhere"); err == nil {

@@ -3,7 +3,11 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,8 +80,8 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	j.mu.Lock()
 	j.lineage = base.lineage
 	j.mu.Unlock()
-	if f.cp != nil && f.cp.Fingerprint != j.g.Fingerprint {
-		return 0, changedError(f.cp)
+	if f.cp != nil && !maps.Equal(f.cp.Identities, j.g.Identities) {
+		return 0, changedError(f.cp, j.g)
 	}
 	j.proven = j.proven || f.cp != nil
 	if err := at.abortEarlier(ctx, f); err != nil {
@@ -119,9 +123,27 @@ func (j *Job) panicked(p any) error {
 	return diag.New(diag.Internal, diag.Pos{}, "panic: %v", p).WithHint("this is a bug in streamsql; the log has the stack")
 }
 
-func changedError(cp *checkpoint.Checkpoint) error {
+// changedError says which operators of the checkpoint are others in the graph.
+func changedError(cp *checkpoint.Checkpoint, g *Graph) error {
+	var parts []string
+	for id, was := range cp.Identities {
+		if is, ok := g.Identities[id]; !ok {
+			parts = append(parts, string(id)+" is gone")
+		} else if is != was {
+			parts = append(parts, string(id)+" differs")
+		}
+	}
+	for id := range g.Identities {
+		if _, ok := cp.Identities[id]; !ok {
+			parts = append(parts, string(id)+" is new")
+		}
+	}
+	slices.Sort(parts)
+	if n := len(parts) - 5; n > 0 {
+		parts = append(parts[:5], fmt.Sprintf("and %d more", n))
+	}
 	return diag.New(diag.Config, diag.Pos{}, "checkpoint %d belongs to another plan", cp.ID).
-		WithDetail("its operators, keys or state differ from those of this statement, so its state cannot be used").
+		WithDetail("its state cannot be used, because the keys, columns or conditions that decide what is in it are others in this statement: %s", strings.Join(parts, ", ")).
 		WithHint("run the statement it was made by, or start without it: --restore none")
 }
 
@@ -131,7 +153,7 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 	cfg := checkpoint.CoordinatorConfig{
 		Interval: j.o.Checkpoints.Interval, Timeout: j.o.Checkpoints.Timeout, MinPause: j.o.Checkpoints.MinPause,
 		MaxConcurrent: j.o.Checkpoints.MaxConcurrent, TolerableFailed: j.o.Checkpoints.TolerableFailed,
-		Lineage: lineage, Fingerprint: j.g.Fingerprint, Fence: j.o.Owner.Fence(), NextID: j.o.Store.NextID(),
+		Lineage: lineage, Identities: j.g.Identities, Fence: j.o.Owner.Fence(), NextID: j.o.Store.NextID(),
 		Parallelism: map[checkpoint.OperatorID]int{},
 	}
 	for _, n := range j.g.Nodes {

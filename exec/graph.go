@@ -124,7 +124,9 @@ type SinkNode struct {
 
 // Graph is a physical plan: nodes in topological order (inputs before consumers).
 type Graph struct {
-	Nodes       []*Node
-	Session     expr.Session
-	Fingerprint string
+	Nodes   []*Node
+	Session expr.Session
+	// Identities say, for each source, sink and operator with state, what its part of a checkpoint depends on. A checkpoint fits a
+	// graph with the same ones.
+	Identities map[checkpoint.OperatorID]string
 }

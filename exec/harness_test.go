@@ -72,7 +72,9 @@ type graph struct {
 	g   *exec.Graph
 }
 
-func newGraph(bus *memory.Bus) *graph { return &graph{bus: bus, g: &exec.Graph{Fingerprint: "test"}} }
+func newGraph(bus *memory.Bus) *graph {
+	return &graph{bus: bus, g: &exec.Graph{Identities: map[checkpoint.OperatorID]string{"test": "1:0"}}}
+}
 
 func (g *graph) add(n *exec.Node) int {
 	n.ID = checkpoint.OperatorID(n.Name)

@@ -494,8 +494,9 @@ func TestChangedPlanIsRefused(t *testing.T) {
 	_ = j.wait()
 	bus.Queue("out").OnOp(nil)
 	f.Close()
-	g.g.Fingerprint = "other"
-	if err := start(t, g.g, o).wait(); diag.CodeOf(err) != diag.Config {
+	g.g.Identities = map[checkpoint.OperatorID]string{"other": "1:0"}
+	err := start(t, g.g, o).wait()
+	if diag.CodeOf(err) != diag.Config || !strings.Contains(diag.Render(err, "", ""), "other is new, test is gone") {
 		t.Fatal(err)
 	}
 	o.Restore.Mode = exec.RestoreNone

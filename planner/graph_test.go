@@ -1,7 +1,10 @@
 package planner
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/streamsql/streamsql/sql"
@@ -43,7 +46,7 @@ func stateIDs(p *Plan) []string {
 
 // A checkpoint must fit the same statement planned again, at another parallelism, and with another filter or projection
 // where no state depends on it; it must not fit when what is in the state changes.
-func TestFingerprint(t *testing.T) {
+func TestIdentities(t *testing.T) {
 	base := "INSERT INTO pk_k SELECT k, COUNT(*) FROM src WHERE v > 1 GROUP BY k"
 	stateless := "INSERT INTO app SELECT k, v FROM src WHERE v > 1"
 	for _, c := range []struct {
@@ -53,6 +56,7 @@ func TestFingerprint(t *testing.T) {
 	}{
 		{"again", base, base, nil, true},
 		{"spelling", base, "insert  into pk_k\nselect k, count(*) from src where v > 1 group by k", nil, true},
+		{"names of columns", base, "INSERT INTO pk_k SELECT a, COUNT(*) AS b FROM (SELECT k AS a, v AS c FROM src) AS t WHERE c > 1 GROUP BY a", nil, true},
 		{"parallelism", base, base, []string{keyParallelism, "7"}, true},
 		{"another key", base, "INSERT INTO pk_k SELECT v, COUNT(*) FROM src WHERE v > 1 GROUP BY v", nil, false},
 		{"another aggregate", base, "INSERT INTO pk_k SELECT k, SUM(v) FROM src WHERE v > 1 GROUP BY k", nil, false},
@@ -66,8 +70,8 @@ func TestFingerprint(t *testing.T) {
 			c.b = "INSERT INTO app SELECT v, v FROM done"
 		}
 		a, b := planOf(t, c.a), planOf(t, c.b, c.settings...)
-		if got := a.Graph.Fingerprint == b.Graph.Fingerprint; got != c.same {
-			t.Errorf("%s: same fingerprint is %v, want %v\n%v\n%v", c.name, got, c.same, stateIDs(a), stateIDs(b))
+		if got := maps.Equal(a.Graph.Identities, b.Graph.Identities); got != c.same {
+			t.Errorf("%s: same identities is %v, want %v\n%v\n%v", c.name, got, c.same, stateIDs(a), stateIDs(b))
 		}
 	}
 }
@@ -101,4 +105,14 @@ func TestPlanKeepsSettings(t *testing.T) {
 	if p.Explain() != before {
 		t.Error("the plan changed")
 	}
+}
+
+// identityText is what the identities of a plan are made of.
+func identityText(p *Plan) string {
+	texts := identityTexts(p)
+	var sb strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintf(&sb, "%s: %s\n", id, texts[id])
+	}
+	return sb.String()
 }

@@ -1,11 +1,8 @@
 package planner
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -13,11 +10,10 @@ import (
 
 // lowering turns the physical plan into the executor's graph.
 type lowering struct {
-	b     *builder
-	g     *exec.Graph
-	o     Options
-	used  map[string]bool
-	print []string // of the fingerprint
+	b    *builder
+	g    *exec.Graph
+	o    Options
+	used map[string]bool
 	// versions: somewhere in the plan a temporal join reads the changes of a row as its versions.
 	versions bool
 }
@@ -32,9 +28,7 @@ func (b *builder) lower(plan *Plan, o Options) *exec.Graph {
 	for _, r := range plan.roots {
 		l.node(r, "")
 	}
-	slices.Sort(l.print)
-	h := sha256.Sum256([]byte(strings.Join(l.print, "\n")))
-	l.g.Fingerprint = hex.EncodeToString(h[:16])
+	l.g.Identities = identities(plan)
 	return l.g
 }
 
@@ -71,7 +65,6 @@ func (l *lowering) node(p *phys, path string) int {
 	p.op.(operator).lower(l, n, p)
 	p.id, p.index = id, len(l.g.Nodes)
 	l.g.Nodes = append(l.g.Nodes, n)
-	l.fingerprint(p)
 	return p.index
 }
 
@@ -100,38 +93,4 @@ func (l *lowering) id(p *phys, path string) (id, below string) {
 func stateful(p *phys) bool {
 	n, ok := p.op.(operator)
 	return ok && n.stateful()
-}
-
-// fingerprint adds what a checkpoint depends on: names of sources and sinks, and stateful operators with everything that
-// decides what is in their state. Filters and projections of stateless jobs may change between runs.
-func (l *lowering) fingerprint(p *phys) {
-	switch n := p.op.(type) {
-	case *Scan:
-		l.print = append(l.print, p.id+" "+n.Info.Table.Connector())
-	case *Sink:
-		l.print = append(l.print, p.id+" "+n.Target.Connector.Name)
-	default:
-		if stateful(p) {
-			l.print = append(l.print, p.id+" "+p.describe(true))
-		}
-	}
-}
-
-// describe is the subtree of p as text, types included.
-func (p *phys) describe(top bool) string {
-	s := p.op.label()
-	for _, f := range p.fields {
-		s += " " + f.Type.String()
-	}
-	for _, in := range p.in {
-		if _, ok := in.op.(*localAggregate); ok {
-			in = in.in[0] // two phases have the state of one
-		}
-		if _, ok := in.op.(*Scan); ok && !top {
-			s += " <- " + in.op.(*Scan).Info.ID
-			continue
-		}
-		s += " <- " + in.describe(false)
-	}
-	return s
 }

@@ -46,6 +46,11 @@ func (n *Aggregate) label() string {
 	return fmt.Sprintf("Aggregate(groupBy=[%s], select=[%s])", keyNames(n.In.Fields(), n.Keys), aggList(n.Aggs, n.Names))
 }
 
+func (n *Aggregate) identity(w *identity) {
+	w.put("keys", n.Keys)
+	w.put("aggs", n.Aggs)
+}
+
 // fold makes one row of an aggregation without keys over input that is empty by its text, such as WHERE FALSE: Flink gives
 // out that row, although the same aggregation over a table without rows gives none.
 func (n *Aggregate) fold(*optimizer) (Node, error) {

@@ -26,6 +26,8 @@ func (n *Filter) Fields() []Field { return n.In.Fields() }
 
 func (n *Filter) label() string { return fmt.Sprintf("Filter(condition=[%s])", n.Cond) }
 
+func (n *Filter) identity(w *identity) { w.put("where", n.Cond) }
+
 // Project computes Exprs over each row.
 type Project struct {
 	In    Node
@@ -43,6 +45,8 @@ func (n *Project) Fields() []Field { return projectFields(n.In.Fields(), n.Exprs
 func (n *Project) label() string {
 	return fmt.Sprintf("Project(select=[%s])", projection(n.Exprs, n.Names))
 }
+
+func (n *Project) identity(w *identity) { w.put("select", n.Exprs) }
 
 // Calc filters by Cond (nil = all rows) and then projects: what a chain of Filter and Project becomes.
 type Calc struct {
@@ -65,6 +69,11 @@ func (n *Calc) label() string {
 		s += ", where=[" + n.Cond.String() + "]"
 	}
 	return s + ")"
+}
+
+func (n *Calc) identity(w *identity) {
+	w.put("where", n.Cond)
+	w.put("select", n.Exprs)
 }
 
 func projectFields(in []Field, exprs []expr.Expr, names []string) []Field {

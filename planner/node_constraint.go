@@ -41,6 +41,11 @@ func (n *constraint) label() string {
 	return "ConstraintEnforcer(" + strings.Join(parts, ", ") + ")"
 }
 
+func (n *constraint) identity(w *identity) {
+	w.put("notNull", n.notNull(), n.Drop)
+	w.put("length", n.lengths(), n.Length)
+}
+
 // notNull are the columns that can be NULL in the input and must not be in the sink.
 func (n *constraint) notNull() []int {
 	var out []int

@@ -37,6 +37,11 @@ func (n *Correlate) label() string {
 		strings.Join(fieldNames(n.Made), ", "))
 }
 
+func (n *Correlate) identity(w *identity) {
+	w.put("call", n.Func, n.Call.Args)
+	w.put("left", n.Left)
+}
+
 func (n *Correlate) slug() string   { return "correlate" }
 func (n *Correlate) stateful() bool { return false }
 

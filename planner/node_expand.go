@@ -57,6 +57,8 @@ func (n *Expand) label() string {
 	return fmt.Sprintf("Expand(projects=[%s])", strings.Join(sets, ", "))
 }
 
+func (n *Expand) identity(w *identity) { w.put("sets", n.Nulls, n.IDs) }
+
 func (n *Expand) slug() string   { return "expand" }
 func (n *Expand) stateful() bool { return false }
 

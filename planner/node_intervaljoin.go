@@ -51,6 +51,12 @@ func (n *IntervalJoin) label() string {
 	return strings.Replace(s, ", ", ", interval=["+n.Interval.text(all[:left], all[left:])+"], ", 1)
 }
 
+func (n *IntervalJoin) identity(w *identity) {
+	n.join().identity(w)
+	v := n.Interval
+	w.put("interval", v.L, v.R, v.Lower, v.Upper, v.Proctime)
+}
+
 func (n *IntervalJoin) slug() string   { return "interval-join" }
 func (n *IntervalJoin) stateful() bool { return true }
 func (n *IntervalJoin) updates() bool  { return false }

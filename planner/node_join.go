@@ -146,6 +146,12 @@ func (n *Join) label() string {
 	return s + ", select=[" + strings.Join(fieldNames(n.Fields()), ", ") + "])"
 }
 
+func (n *Join) identity(w *identity) {
+	w.put("kind", n.Kind.String())
+	w.put("keys", n.Keys)
+	w.put("on", n.Cond)
+}
+
 // renamed gives the columns of e the names of fields, for printing.
 func renamed(e expr.Expr, fields []Field) expr.Expr {
 	return expr.Rewrite(e, func(x expr.Expr) expr.Expr {

@@ -38,6 +38,8 @@ func (n *localAggregate) label() string {
 	return fmt.Sprintf("LocalWindowAggregate(groupBy=[%s], window=[%s], select=[%s])", keys, n.Window.text(in), sel)
 }
 
+func (n *localAggregate) identity(*identity) {} // not in an identity: two phases have the state of one
+
 func (n *localAggregate) slug() string   { return "local" }
 func (n *localAggregate) stateful() bool { return false }
 

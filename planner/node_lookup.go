@@ -106,6 +106,17 @@ func (n *LookupJoin) label() string {
 	return s + ", select=[" + strings.Join(fieldNames(n.Fields()), ", ") + "])"
 }
 
+func (n *LookupJoin) identity(w *identity) {
+	w.put("table", n.Info.ID, n.Cols)
+	w.put("kind", n.Kind.String())
+	for _, k := range n.Keys {
+		w.put("key", k.Col, k.X)
+	}
+	w.put("ask", n.Ask)
+	w.put("on", n.Cond)
+	w.put("keep", n.Keep)
+}
+
 func (n *LookupJoin) slug() string   { return "lookup-join" }
 func (n *LookupJoin) stateful() bool { return n.Keep }
 

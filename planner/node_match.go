@@ -71,6 +71,23 @@ func (n *Match) label() string {
 	return "Match(" + strings.Join(parts, ", ") + ")"
 }
 
+func (n *Match) identity(w *identity) {
+	w.put("partition", n.Partition)
+	w.put("order", n.Order)
+	for _, v := range n.Vars {
+		w.put("variable", v.Min, v.Max, v.Reluctant, v.Cond)
+	}
+	w.put("skip", [...]string{"next", "past", "first", "last"}[n.Skip], n.SkipTo)
+	w.put("within", n.Within)
+	for _, r := range n.Refs {
+		w.put("ref", [...]string{"value", "aggregate", "time"}[r.Kind], r.Var, r.First, r.Offset, r.Col, r.Arg)
+		if r.Kind == op.MatchAgg {
+			w.put("aggregate", r.Agg)
+		}
+	}
+	w.put("select", n.Results)
+}
+
 func (n *Match) slug() string   { return "match" }
 func (n *Match) stateful() bool { return true }
 func (n *Match) updates() bool  { return false }

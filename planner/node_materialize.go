@@ -29,6 +29,8 @@ func (n *materialize) label() string {
 	return s + ")"
 }
 
+func (n *materialize) identity(w *identity) { w.put("key", n.Key, n.InputKey) }
+
 func (n *materialize) slug() string   { return "materialize" }
 func (n *materialize) stateful() bool { return true }
 

@@ -25,6 +25,8 @@ func (n *normalize) label() string {
 	return fmt.Sprintf("ChangelogNormalize(key=[%s])", keyNames(n.In.Fields(), n.Key))
 }
 
+func (n *normalize) identity(w *identity) { w.put("key", n.Key) }
+
 func (n *normalize) grows(ttl int64) string {
 	if n.removed || ttl > 0 {
 		return ""
@@ -42,6 +44,8 @@ func (n *dropBefore) withInputs([]Node) Node { return n }
 func (n *dropBefore) Fields() []Field { return n.In.Fields() }
 
 func (n *dropBefore) label() string { return "DropUpdateBefore()" }
+
+func (n *dropBefore) identity(*identity) {}
 
 func (n *normalize) slug() string   { return "normalize" }
 func (n *normalize) stateful() bool { return !n.removed }

@@ -66,6 +66,15 @@ func (n *Over) label() string {
 	return s + ", select=[" + strings.Join(calls, ", ") + "])"
 }
 
+func (n *Over) identity(w *identity) {
+	w.put("partition", n.Partition)
+	w.put("order", n.Order)
+	for _, c := range n.Calls {
+		w.put("call", c.Func.String(), c.Frame.Rows, c.Frame.Lo, c.Frame.Hi, c.Offset, c.Default, c.Agg)
+	}
+	w.put("final", n.Final)
+}
+
 func (n *Over) framesDiffer() bool {
 	return slices.ContainsFunc(n.Calls, func(c overCall) bool { return c.Frame != n.Calls[0].Frame })
 }

@@ -76,6 +76,13 @@ func (n *Rank) label() string {
 	return s + ")"
 }
 
+func (n *Rank) identity(w *identity) {
+	w.put("partition", n.Partition)
+	w.put("order", n.Order)
+	w.put("rows", n.From, n.To, n.ToColumn)
+	w.put("number", n.Number != "")
+}
+
 // single reports that only the first row of a partition is kept and its place, always 1, is not in the output.
 func (n *Rank) single() bool {
 	return n.From == 1 && n.To == 1 && n.ToColumn < 0 && n.Number == ""

@@ -25,6 +25,8 @@ func (n *Replicate) label() string {
 	return "Replicate(times=[" + f[len(f)-1].Name + "])"
 }
 
+func (n *Replicate) identity(*identity) {}
+
 func (n *Replicate) slug() string   { return "replicate" }
 func (n *Replicate) stateful() bool { return false }
 

@@ -59,6 +59,38 @@ func (n *Scan) label() string {
 	return s + ")"
 }
 
+// identity names what is read. A column's place in the table says nothing: others may be added before it.
+func (n *Scan) identity(w *identity) {
+	w.put("table", n.Info.ID)
+	for _, e := range n.stored() {
+		var names []any
+		e = expr.Rewrite(substitute(e, n.Info.definitions()), func(x expr.Expr) expr.Expr {
+			c, ok := x.(*expr.Column)
+			if !ok {
+				return x
+			}
+			name := "column " + c.Name
+			if def := n.Info.Table.Columns[c.Index]; def.Kind == catalog.Metadata {
+				name = "metadata " + def.Key
+			}
+			names = append(names, name)
+			return &expr.Column{Index: len(names) - 1, Name: c.Name, T: c.T}
+		})
+		w.put("read", append([]any{e}, names...)...)
+	}
+}
+
+// definitions are the columns of the table as expressions over those that are not computed.
+func (t *tableInfo) definitions() []expr.Expr {
+	out := make([]expr.Expr, len(t.Fields))
+	for i, e := range t.Computed {
+		if out[i] = e; e == nil {
+			out[i] = col(t.Fields, i)
+		}
+	}
+	return out
+}
+
 func (n *Scan) slug() string   { return "source" }
 func (n *Scan) stateful() bool { return false }
 func (n *Scan) updates() bool  { return n.Info.Mode != types.AppendOnly }

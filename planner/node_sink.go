@@ -31,6 +31,8 @@ func (n *Sink) label() string {
 	return fmt.Sprintf("Sink(table=[%s], columns=[%s])", n.Target.Table.Name, strings.Join(n.Target.Columns.Names(), ", "))
 }
 
+func (n *Sink) identity(w *identity) { w.put("sink", n.Target.ID) }
+
 // sinkTarget is a table being written.
 type sinkTarget struct {
 	Table     *catalog.Table

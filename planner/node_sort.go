@@ -48,6 +48,11 @@ func (n *Sort) label() string {
 	return s + ")"
 }
 
+func (n *Sort) identity(w *identity) {
+	w.put("keys", n.Keys)
+	w.put("rows", n.Limit, n.Offset)
+}
+
 // SortKey is one ORDER BY column.
 type SortKey struct {
 	Col        int

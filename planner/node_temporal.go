@@ -72,6 +72,13 @@ func (n *TemporalJoin) label() string {
 		asOfText(l, n.rightFields(), n.Keys, n.Cond), strings.Join(fieldNames(n.Fields()), ", "))
 }
 
+func (n *TemporalJoin) identity(w *identity) {
+	w.put("kind", n.Kind.String())
+	w.put("time", n.LTime, n.RTime)
+	w.put("keys", n.Keys)
+	w.put("on", n.Cond)
+}
+
 func (n *TemporalJoin) slug() string   { return "temporal-join" }
 func (n *TemporalJoin) stateful() bool { return true }
 func (n *TemporalJoin) updates() bool  { return updating(n.L) }

@@ -28,6 +28,8 @@ func (n *TimeSort) label() string {
 	return fmt.Sprintf("TemporalSort(orderBy=[%s])", orderText(n.Keys, n.In.Fields()))
 }
 
+func (n *TimeSort) identity(w *identity) { w.put("keys", n.Keys) }
+
 func (n *TimeSort) slug() string   { return "timesort" }
 func (n *TimeSort) stateful() bool { return true }
 

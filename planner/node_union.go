@@ -21,6 +21,8 @@ func (n *Union) Fields() []Field { return n.Out }
 
 func (n *Union) label() string { return "UnionAll()" }
 
+func (n *Union) identity(*identity) {}
+
 func (n *Union) slug() string   { return "union" }
 func (n *Union) stateful() bool { return false }
 

@@ -40,6 +40,11 @@ func (n *Unnest) label() string {
 	return fmt.Sprintf("Unnest(joinType=[%s], collection=[%s%s], entry=[%s])", kind, n.Arg, with, strings.Join(fieldNames(n.Entry), ", "))
 }
 
+func (n *Unnest) identity(w *identity) {
+	w.put("collection", n.Arg)
+	w.put("left", n.Left, n.Ordinal)
+}
+
 func (n *Unnest) slug() string   { return "unnest" }
 func (n *Unnest) stateful() bool { return false }
 

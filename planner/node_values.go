@@ -32,6 +32,8 @@ func (n *Values) label() string {
 	return fmt.Sprintf("Values(rows=[%s])", strings.Join(rows, ", "))
 }
 
+func (n *Values) identity(w *identity) { w.put("rows", n.Rows) }
+
 func (n *Values) slug() string   { return "values" }
 func (n *Values) stateful() bool { return false }
 

@@ -137,6 +137,8 @@ func (n *WindowTVF) label() string {
 	return fmt.Sprintf("WindowTVF(window=[%s])", n.Window.text(n.In.Fields()))
 }
 
+func (n *WindowTVF) identity(w *identity) { w.put("window", n.Window) }
+
 func (n *WindowTVF) slug() string   { return "tvf" }
 func (n *WindowTVF) stateful() bool { return n.Window.Kind == op.Session }
 func (n *WindowTVF) physicalLabel() string {

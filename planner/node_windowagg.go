@@ -36,6 +36,12 @@ func (n *WindowAggregate) label() string {
 		keyNames(n.In.Fields(), n.Keys), n.Window.text(n.In.Fields()), sel)
 }
 
+func (n *WindowAggregate) identity(w *identity) {
+	w.put("keys", n.Keys)
+	w.put("aggs", n.Aggs)
+	w.put("window", n.Window)
+}
+
 func (n *WindowAggregate) physicalLabel() string {
 	if n.global {
 		return "Global" + n.label()

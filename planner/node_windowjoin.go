@@ -52,6 +52,12 @@ func (n *WindowJoin) label() string {
 	return strings.Replace(s, ", ", ", window=["+n.Window.kindText()+"], ", 1)
 }
 
+func (n *WindowJoin) identity(w *identity) {
+	n.join().identity(w)
+	w.put("columns", n.Start, n.End)
+	w.put("window", n.Window)
+}
+
 func (n *WindowJoin) slug() string   { return "window-join" }
 func (n *WindowJoin) stateful() bool { return true }
 func (n *WindowJoin) updates() bool  { return false }

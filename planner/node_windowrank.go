@@ -44,6 +44,15 @@ func (n *WindowRank) label() string {
 	return s + ")"
 }
 
+func (n *WindowRank) identity(w *identity) {
+	w.put("partition", n.Partition)
+	w.put("order", n.Order)
+	w.put("rows", n.From, n.To)
+	w.put("window", n.Start, n.End)
+	w.put("number", n.Number != "")
+	w.put("last", n.Last)
+}
+
 func (n *WindowRank) slug() string   { return "windowrank" }
 func (n *WindowRank) stateful() bool { return true }
 func (n *WindowRank) updates() bool  { return false }

@@ -13,6 +13,8 @@ type operator interface {
 	slug() string
 	// stateful reports that checkpoints hold state of the operator.
 	stateful() bool
+	// identity writes what decides which rows the node makes of those of its inputs: for the state of it and of all above it.
+	identity(w *identity)
 	// lower sets what the executor's node n does; inputs, id, name, parallelism and output are set already.
 	lower(l *lowering, n *exec.Node, p *phys)
 }

@@ -163,6 +163,8 @@ func (h *harness) statement(cmd string, s sql.Statement) (string, error) {
 		return graphText(plan), nil
 	case "grows":
 		return growsText(plan), nil
+	case "identity":
+		return identityText(plan), nil
 	}
 	h.t.Fatalf("unknown command %s", cmd)
 	return "", nil

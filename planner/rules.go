@@ -229,7 +229,7 @@ func mergeCalc(n Node) Node {
 		}
 		c = m
 	}
-	if c.Cond == nil && identity(c) {
+	if c.Cond == nil && passesThrough(c, true) {
 		return c.In
 	}
 	return c
@@ -280,15 +280,15 @@ func volatile(e expr.Expr) bool {
 	return found
 }
 
-// identity reports a Calc that passes its input through, names included.
-func identity(c *Calc) bool {
+// passesThrough reports a Calc whose output is the columns of its input as they are, with names their names too.
+func passesThrough(c *Calc, names bool) bool {
 	in := c.In.Fields()
 	if len(in) != len(c.Exprs) {
 		return false
 	}
 	for i, e := range c.Exprs {
 		r, ok := e.(*expr.Column)
-		if !ok || r.Index != i || c.Names[i] != in[i].Name {
+		if !ok || r.Index != i || names && c.Names[i] != in[i].Name {
 			return false
 		}
 	}

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -31,8 +30,8 @@ func (c *compiler) id(e Expr) int {
 	if id, ok := c.ids[e]; ok {
 		return id
 	}
-	var sb strings.Builder
-	writeHead(&sb, e)
+	var sb identity
+	sb.head(e)
 	for _, k := range e.Children() {
 		fmt.Fprintf(&sb, "|%d", c.id(k))
 	}
@@ -167,64 +166,4 @@ func validRows(dst []int32, v *batch.Vec, rows []int32) []int32 {
 		}
 	}
 	return dst
-}
-
-// fingerprint is a text that is equal for equal expressions and only for those.
-func fingerprint(e Expr) string {
-	var sb strings.Builder
-	writeFingerprint(&sb, e)
-	return sb.String()
-}
-
-func writeFingerprint(sb *strings.Builder, e Expr) {
-	writeHead(sb, e)
-	sb.WriteByte('(')
-	for _, k := range e.Children() {
-		writeFingerprint(sb, k)
-		sb.WriteByte(';')
-	}
-	sb.WriteByte(')')
-}
-
-// writeHead writes what sets e apart from other expressions over the same operands.
-func writeHead(sb *strings.Builder, e Expr) {
-	switch e := e.(type) {
-	case *Column:
-		fmt.Fprintf(sb, "#%d", e.Index)
-	case *Literal:
-		fmt.Fprintf(sb, "%s:%q", e.T, types.AppendValue(nil, e.Value, e.T))
-	case *Binary:
-		fmt.Fprintf(sb, "%s %t %s", e.Op, e.total, e.T)
-	case *Unary:
-		fmt.Fprintf(sb, "u%s %s", e.Op, e.T)
-	case *Is:
-		fmt.Fprintf(sb, "is %s %t", e.What, e.Not)
-	case *In:
-		fmt.Fprintf(sb, "in %t", e.Not)
-		for _, l := range e.List {
-			sb.WriteByte(',')
-			writeHead(sb, l)
-		}
-	case *Like:
-		fmt.Fprintf(sb, "like %t %t", e.Similar, e.Not)
-	case *Case:
-		fmt.Fprintf(sb, "case %s", e.T)
-	case *Coalesce:
-		fmt.Fprintf(sb, "coalesce %s", e.T)
-	case *Cast:
-		fmt.Fprintf(sb, "cast %d %s", e.Mode, e.T)
-	case *Item:
-		sb.WriteString("item")
-	case *FieldRef:
-		fmt.Fprintf(sb, "field %d", e.Field)
-	case *Construct:
-		fmt.Fprintf(sb, "new %s", e.T)
-	case *Call:
-		fmt.Fprintf(sb, "call %p %s %v %v %s", e.Func, e.Bound.Type, e.Options.Unit, e.Options.Words, e.Bound.Key)
-		if e.Options.Return != nil {
-			sb.WriteString(e.Options.Return.String())
-		}
-	default:
-		fmt.Fprintf(sb, "%T %p", e, e)
-	}
 }

@@ -1,0 +1,210 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec/op"
+	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
+)
+
+// identityVersion changes when the same plan gets another identity, so that a checkpoint of before is told apart from one of another statement.
+const identityVersion = "1"
+
+// identity is being written: what decides which state a plan has, as text that no rendering of EXPLAIN, name of a column or order of
+// Go constants gets into. Columns stand by their places, functions, kinds and types by their names in SQL.
+type identity struct{ strings.Builder }
+
+// put writes one property of a node. Values of one kind each, so that what is written can be seen here and nowhere else.
+func (w *identity) put(name string, values ...any) {
+	w.WriteString(" " + name)
+	for _, v := range values {
+		w.WriteByte('=')
+		w.value(v)
+	}
+}
+
+func (w *identity) value(v any) {
+	switch v := v.(type) {
+	case string:
+		w.WriteString(strconv.Quote(v))
+	case bool:
+		w.WriteString(strconv.FormatBool(v))
+	case int:
+		w.WriteString(strconv.Itoa(v))
+	case int64:
+		w.WriteString(strconv.FormatInt(v, 10))
+	case []int:
+		list(w, v)
+	case [][]int:
+		list(w, v)
+	case []int64:
+		list(w, v)
+	case []float64:
+		for _, f := range v {
+			w.WriteString(strconv.FormatFloat(f, 'g', -1, 64) + ",")
+		}
+	case types.Type:
+		w.WriteString(v.String())
+	case expr.Expr:
+		w.WriteString(expr.Identity(v))
+	case nil: // no condition
+		w.WriteString("-")
+	case []expr.Expr:
+		list(w, v)
+	case [][]expr.Expr:
+		list(w, v)
+	case JoinKey:
+		fmt.Fprintf(w, "%d:%d:%t", v.L, v.R, v.NullSafe)
+	case []JoinKey:
+		list(w, v)
+	case SortKey:
+		fmt.Fprintf(w, "%d:%t:%t", v.Col, v.Desc, v.NullsFirst)
+	case []SortKey:
+		list(w, v)
+	case window:
+		w.window(v)
+	case expr.Agg:
+		w.agg(v)
+	case []expr.Agg:
+		list(w, v)
+	default:
+		panic(fmt.Sprintf("planner: no identity for %T", v))
+	}
+}
+
+func list[T any](w *identity, l []T) {
+	w.WriteByte('[')
+	for _, v := range l {
+		w.value(v)
+		w.WriteByte(',')
+	}
+	w.WriteByte(']')
+}
+
+func (w *identity) agg(a expr.Agg) {
+	w.WriteString("{" + a.Kind.String())
+	if a.User != nil {
+		w.put("user", a.User.Name)
+	}
+	w.put("arg", a.Arg)
+	if a.Arg >= 0 {
+		w.put("type", a.ArgType)
+	}
+	w.put("gives", a.Type)
+	if a.Distinct {
+		w.put("distinct")
+	}
+	if a.Filter >= 0 {
+		w.put("filter", a.Filter)
+	}
+	if a.Separator != "" {
+		w.put("separator", a.Separator)
+	}
+	if a.KeepNulls {
+		w.put("nulls")
+	}
+	if a.Fractions != nil {
+		w.put("fractions", a.Fractions)
+	}
+	w.WriteByte('}')
+}
+
+func (w *identity) window(v window) {
+	kind := v.Kind
+	w.WriteByte('{')
+	if kind == op.Attached {
+		w.put("columns", v.Start, v.End)
+		kind = v.Of
+	} else {
+		w.put("time", v.Time)
+	}
+	w.put("kind", windowNames[kind])
+	w.put("of", v.Size, v.Slide, v.Offset)
+	if len(v.Keys) > 0 {
+		w.put("by", v.Keys)
+	}
+	w.put("proctime", v.Proctime)
+	w.WriteByte('}')
+}
+
+var windowNames = map[op.WindowKind]string{op.Tumble: "tumble", op.Hop: "hop", op.Cumulate: "cumulate", op.Session: "session", op.Attached: "attached"}
+
+// identities are what a checkpoint depends on, by operator: sources and sinks by name and connector, and operators with state by
+// everything that decides what is in it, which is all below them. What stands above the last state may change between runs.
+func identities(plan *Plan) map[checkpoint.OperatorID]string {
+	out := map[checkpoint.OperatorID]string{}
+	for id, text := range identityTexts(plan) {
+		out[id] = short(text)
+	}
+	return out
+}
+
+func identityTexts(plan *Plan) map[checkpoint.OperatorID]string {
+	out := map[checkpoint.OperatorID]string{}
+	for _, r := range plan.roots {
+		r.identities(out)
+	}
+	return out
+}
+
+func (p *phys) identities(out map[checkpoint.OperatorID]string) {
+	for _, in := range p.in {
+		in.identities(out)
+	}
+	id := checkpoint.OperatorID(p.id)
+	switch n := p.op.(type) {
+	case *Scan:
+		out[id] = "source " + n.Info.Table.Connector()
+	case *Sink:
+		out[id] = "sink " + n.Target.Connector.Name
+	default:
+		if _, seen := out[id]; !seen && stateful(p) {
+			var w identity
+			p.identity(&w)
+			out[id] = w.String()
+		}
+	}
+}
+
+// short is enough of a hash to tell the operators of a job apart.
+func short(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return identityVersion + ":" + hex.EncodeToString(h[:12])
+}
+
+// identity writes the subtree of p.
+func (p *phys) identity(w *identity) {
+	w.WriteString(p.op.(operator).slug())
+	p.op.(operator).identity(w)
+	w.WriteString(" (")
+	for _, f := range p.fields {
+		w.value(f.Type)
+		w.WriteByte(',')
+	}
+	w.WriteByte(')')
+	for _, in := range p.in {
+		for skipped := true; skipped; {
+			switch n := in.op.(type) {
+			case *localAggregate: // two phases have the state of one
+			case *normalize:
+				skipped = n.removed
+			case *Calc: // columns may get other names
+				skipped = n.Cond == nil && passesThrough(n, false)
+			default:
+				skipped = false
+			}
+			if skipped {
+				in = in.in[0]
+			}
+		}
+		w.WriteString(" <- {")
+		in.identity(w)
+		w.WriteByte('}')
+	}
+}
