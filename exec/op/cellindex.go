@@ -193,8 +193,3 @@ func (x *cellIndex) times() []int64 {
 	slices.Sort(out)
 	return out
 }
-
-// windowKey is the first eight bytes of the keys of a window or slice, windowEnd undoes it. Their order is that of time.
-func windowKey(end int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(end)^1<<63) }
-
-func windowEnd(key []byte) int64 { return int64(binary.BigEndian.Uint64(key) ^ 1<<63) }
