@@ -176,7 +176,7 @@ func (b *Backend) checkRestored() error {
 		for _, e := range s.catalog.Tables {
 			if !s.used[e.ID] {
 				return errorf(diag.Config, "the checkpoint holds state of operator %s, table %s, that this plan does not use", e.Operator, e.Name).
-					WithHint("start without the checkpoint, or with the query that wrote it")
+					WithHint("start without the checkpoint, or with the query and the settings, such as table.exec.mini-batch.enabled, that wrote it")
 			}
 		}
 	}
