@@ -350,6 +350,24 @@ func (b bucket) first() (sub, val []byte, ok bool, err error) {
 	return sub, val, ok, err
 }
 
+// below is the entry with the largest sub-key below from, borrowed until the next change.
+func (b bucket) below(from []byte) (sub, val []byte, ok bool, err error) {
+	h, p := parseRoot(b.row())
+	if h.level == 0 && b.m.ttl == 0 {
+		i, _ := p.find(from)
+		if i == 0 {
+			return nil, nil, false, nil
+		}
+		sub, val, _ = p.entry(i - 1)
+		return sub, val, true, nil
+	}
+	err = b.descend(from, func(s, v []byte) bool {
+		sub, val, ok = s, v, true
+		return false
+	})
+	return sub, val, ok, err
+}
+
 // last is the entry with the largest sub-key, borrowed until the next change.
 func (b bucket) last() (sub, val []byte, ok bool, err error) {
 	err = b.descend(nil, func(s, v []byte) bool {

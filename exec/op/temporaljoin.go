@@ -37,46 +37,57 @@ type temporalJoin struct {
 	s         exec.Subtask
 	late      *exec.Counter
 	enc       [2]*exec.KeyEncoder
-	left      *multimap // key → time, sequence → kind, row
+	left      *waitLog
 	versions  *multimap // key → time → kind, row
-	timers    *timerSet
+	codec     *rowCodec // of versions
+	timers    *timerSet // when versions can go
 	idle      *idleKeys // nil without TTL
-	pairs     *leftPairs
 	watermark exec.Watermark
-	seq       uint64
 
-	keys checkpoint.Keys
-	val  []byte
-	sub  []byte
-	due  *runSorter // left rows of a key whose time has come: sequence → time, kind, row; empty between calls
+	keys   checkpoint.Keys
+	times  []int64
+	places []int32
+	rows   encodedRows
+	val    []byte
+	sub    []byte
+
+	found   [][]byte // versions, borrowed
+	right   *batch.Builder
+	match   temporalMatch
+	filter  *expr.Filter
+	tested  []int32
+	pairs   *batch.Builder // to be filtered
+	out     *batch.Builder
+	visit   waitVisitor
+	emitter exec.Emitter
 }
 
-// temporalPass is how many rows are handled between two probes.
-const temporalPass = 2 * batch.Size
+// temporalMatch are rows of a batch and of each the version that belongs to it, -1 = none.
+type temporalMatch struct{ rows, versions []int32 }
 
-// temporalStep is the width of a slice of timers: left rows wait for as long as the watermark lags, versions can lie
-// far ahead.
+// temporalStep is the width of a slice of timers: versions can lie far ahead.
 const temporalStep = 60_000
 
 // Open implements exec.Operator.
 func (j *temporalJoin) Open(s exec.Subtask) (err error) {
 	sp := &j.spec
-	j.s, j.late = s, s.Counter("late-dropped")
+	j.s, j.late, j.visit = s, s.Counter("late-dropped"), j.join
 	j.enc = [2]*exec.KeyEncoder{exec.NewKeyEncoder(sp.LeftKeys), exec.NewKeyEncoder(sp.RightKeys)}
-	j.watermark, j.seq = restoredTimes(s.Restored())
-	if j.pairs, err = newLeftPairs(len(sp.Left.Columns), sp.Outer, sp.Output, sp.Cond, sp.Session); err != nil {
+	j.watermark, _ = restoredTimes(s.Restored())
+	j.codec, j.right = newRowCodec(sp.Right), batch.NewBuilder(sp.Right)
+	j.out, j.pairs = batch.NewBuilder(sp.Output), batch.NewBuilder(sp.Output)
+	if sp.Cond != nil {
+		if j.filter, err = expr.CompileFilter(sp.Cond, sp.Session); err != nil {
+			return err
+		}
+	}
+	if j.left, err = openWaitLog(s, "left", sp.Left, false); err != nil {
 		return err
 	}
-	if j.left, err = openMultimap(s, "left", "temporal-left/1;"+rowFormat(sp.Left), 0); err != nil {
-		return err
-	}
-	if j.versions, err = openMultimap(s, "versions", "temporal-right/1;"+rowFormat(sp.Right), 0); err != nil {
+	if j.versions, err = openMultimap(s, "versions", "temporal-right/2;"+slottedFormat(sp.Right), 0); err != nil {
 		return err
 	}
 	if j.timers, err = openTimers(s, "timers", temporalStep); err != nil {
-		return err
-	}
-	if j.due, err = openRunSorter(s, "due", rowFormat(sp.Left)); err != nil {
 		return err
 	}
 	if sp.TTL > 0 {
@@ -87,7 +98,7 @@ func (j *temporalJoin) Open(s exec.Subtask) (err error) {
 
 // OnBarrier implements exec.Operator.
 func (j *temporalJoin) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
-	return appendTimes(nil, j.watermark, j.seq), nil
+	return appendTimes(nil, j.watermark, 0), j.left.save()
 }
 
 // Close implements exec.Operator.
@@ -115,55 +126,31 @@ func (j *temporalJoin) Process(port int, b *batch.Batch, _ exec.Emitter) error {
 }
 
 // wait keeps left rows until their time.
-func (j *temporalJoin) wait(b *batch.Batch) error {
-	if err := j.left.probe(&j.keys); err != nil {
+func (j *temporalJoin) wait(b *batch.Batch) (err error) {
+	if j.times, err = rowtimes(j.times, b, j.spec.Left, j.spec.LeftTime); err != nil {
 		return err
 	}
-	for i := range j.keys.Len() {
-		r := b.Row(i)
-		t, err := rowtimeOf(b, j.spec.Left, j.spec.LeftTime, r)
-		if err != nil {
-			return err
-		}
+	j.places = j.places[:0]
+	for i, t := range j.times {
 		if exec.Watermark(t) <= j.watermark {
 			j.late.Add(1)
 			continue
 		}
-		bucket := j.left.at(i)
-		oldest, _, ok, err := bucket.first()
-		if err != nil {
-			return err
-		}
-		if !ok || t < fromOrderedTime(oldest) {
-			j.timers.add(t, j.keys.Key(i), j.keys.Hashes[i])
-		}
-		j.seq++
-		j.sub = binary.BigEndian.AppendUint64(orderedTime(j.sub[:0], t), j.seq)
-		if err := bucket.put(j.sub, j.row(b, r)); err != nil {
-			return err
-		}
+		j.places = append(j.places, int32(i))
 	}
-	return j.left.done()
-}
-
-// row is the state form of physical row r.
-func (j *temporalJoin) row(b *batch.Batch, r int) []byte {
-	j.val = append(j.val[:0], byte(b.Kind(r)))
-	j.val = appendRow(j.val, b, r)
-	return j.val
+	return j.left.add(b, j.places, j.keys.Hashes, j.times, j.s.Now())
 }
 
 // keepVersions keeps right rows. Of one time the last to arrive counts.
-func (j *temporalJoin) keepVersions(b *batch.Batch) error {
+func (j *temporalJoin) keepVersions(b *batch.Batch) (err error) {
+	if j.times, err = rowtimes(j.times, b, j.spec.Right, j.spec.RightTime); err != nil {
+		return err
+	}
 	if err := j.versions.probe(&j.keys); err != nil {
 		return err
 	}
-	for i := range j.keys.Len() {
-		r := b.Row(i)
-		t, err := rowtimeOf(b, j.spec.Right, j.spec.RightTime, r)
-		if err != nil {
-			return err
-		}
+	j.codec.encode(b, &j.rows)
+	for i, t := range j.times {
 		bucket := j.versions.at(i)
 		n, err := bucket.len()
 		if err != nil {
@@ -173,7 +160,8 @@ func (j *temporalJoin) keepVersions(b *batch.Batch) error {
 			j.timers.add(t, j.keys.Key(i), j.keys.Hashes[i])
 		}
 		j.sub = orderedTime(j.sub[:0], t)
-		if err := bucket.put(j.sub, j.row(b, r)); err != nil {
+		j.val = append(append(j.val[:0], byte(b.Kind(b.Row(i)))), j.rows.row(i)...)
+		if err := bucket.put(j.sub, j.val); err != nil {
 			return err
 		}
 	}
@@ -185,33 +173,121 @@ func (j *temporalJoin) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 	if w <= j.watermark {
 		return nil
 	}
-	j.watermark = w
-	err := j.timers.fire(int64(w), func(keys *checkpoint.Keys) error { return j.join(keys, out) })
+	j.watermark, j.emitter = w, out
+	err := j.left.leave(int64(w), j.visit)
+	if err == nil {
+		err = j.timers.fire(int64(w), j.forget)
+	}
 	if err != nil {
 		return fmt.Errorf("temporal join state: %w", err)
 	}
-	return j.pairs.flush(out)
+	return nil
 }
 
-// join lets the left rows of keys go whose time has come, and forgets versions that no later left row can ask for.
-func (j *temporalJoin) join(keys *checkpoint.Keys, out exec.Emitter) error {
-	if err := j.left.probe(keys); err != nil {
+// join emits what left rows make whose time has come.
+func (j *temporalJoin) join(b *batch.Batch, times []int64) error {
+	j.enc[0].Encode(b, &j.keys)
+	if err := j.versions.probe(&j.keys); err != nil {
 		return err
 	}
+	m := &j.match
+	m.rows, m.versions, j.found = m.rows[:0], m.versions[:0], j.found[:0]
+	for i, t := range times {
+		version, err := j.versionAt(j.versions.at(i), t)
+		if err != nil {
+			return err
+		}
+		if version != nil {
+			m.rows, m.versions = append(m.rows, int32(i)), append(m.versions, int32(len(j.found)))
+			j.found = append(j.found, version)
+		} else if j.spec.Outer {
+			m.rows, m.versions = append(m.rows, int32(i)), append(m.versions, -1)
+		}
+	}
+	if len(m.rows) == 0 {
+		return nil
+	}
+	j.right.Reset()
+	if err := j.codec.decode(j.found, j.right.Cols); err != nil {
+		return err
+	}
+	j.right.RowsDone(len(j.found))
+	right := j.right.Finish()
+	if j.filter != nil {
+		if err := j.test(b, right); err != nil {
+			return err
+		}
+	}
+	j.append(j.out, b, right)
+	return flush(j.out, j.emitter)
+}
+
+// versionAt is the newest version not later than time, nil if there is none or it is a deletion.
+func (j *temporalJoin) versionAt(versions bucket, time int64) (version []byte, err error) {
+	j.sub = orderedTime(j.sub[:0], time+1)
+	_, val, ok, err := versions.below(j.sub)
+	if !ok || types.RowKind(val[0]).IsRetract() {
+		return nil, err
+	}
+	return val[1:], nil
+}
+
+// append adds the rows of j.match to dst.
+func (j *temporalJoin) append(dst *batch.Builder, left, right *batch.Batch) {
+	n := len(left.Cols)
+	for k, v := range left.Cols {
+		dst.Cols[k].AppendRows(v, j.match.rows)
+	}
+	for k, v := range right.Cols {
+		dst.Cols[n+k].AppendRows(v, j.match.versions)
+	}
+	if left.Kinds == nil {
+		dst.RowsDone(len(j.match.rows))
+		return
+	}
+	for _, r := range j.match.rows {
+		dst.RowKindDone(left.Kinds[r])
+	}
+}
+
+// test takes the versions away that do not fulfil the condition, and of an inner join the rows.
+func (j *temporalJoin) test(left, right *batch.Batch) error {
+	m := &j.match
+	j.append(j.pairs, left, right)
+	defer j.pairs.Reset()
+	b := *j.pairs.Finish()
+	j.tested = j.tested[:0]
+	for k, v := range m.versions {
+		if v >= 0 {
+			j.tested = append(j.tested, int32(k))
+		}
+	}
+	b.Sel = j.tested
+	kept, err := j.filter.Apply(&b)
+	if err != nil {
+		return err
+	}
+	next, n := kept.Sel, 0
+	for k := range m.rows {
+		is := len(next) > 0 && int(next[0]) == k
+		if is {
+			next = next[1:]
+		} else if m.versions[k] = -1; !j.spec.Outer {
+			continue
+		}
+		m.rows[n], m.versions[n] = m.rows[k], m.versions[k]
+		n++
+	}
+	m.rows, m.versions = m.rows[:n], m.versions[:n]
+	return nil
+}
+
+// forget drops versions of keys that no later left row can ask for.
+func (j *temporalJoin) forget(keys *checkpoint.Keys) error {
 	if err := j.versions.probe(keys); err != nil {
 		return err
 	}
 	for i := range keys.Len() {
-		if err := j.joinKey(keys, i, out); err != nil {
-			return err
-		}
-		oldest, _, ok, err := j.left.at(i).first()
-		if err != nil {
-			return err
-		}
-		if ok {
-			j.timers.add(fromOrderedTime(oldest), keys.Key(i), keys.Hashes[i])
-		}
 		next, ok, err := j.trim(j.versions.at(i))
 		if err != nil {
 			return err
@@ -220,100 +296,7 @@ func (j *temporalJoin) join(keys *checkpoint.Keys, out exec.Emitter) error {
 			j.timers.add(next, keys.Key(i), keys.Hashes[i])
 		}
 	}
-	if err := j.left.done(); err != nil {
-		return err
-	}
 	return j.versions.done()
-}
-
-// joinKey takes the left rows of key i whose time has come out of state and emits what they make, in the order of their
-// arrival.
-func (j *temporalJoin) joinKey(keys *checkpoint.Keys, i int, out exec.Emitter) error {
-	for more := true; more; {
-		var err error
-		if more, err = j.collect(j.left.at(i)); err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-		if err := j.left.done(); err != nil {
-			return err
-		}
-		if err := j.left.probe(keys); err != nil {
-			return err
-		}
-	}
-	rows := 0
-	return j.due.each(func(_, val []byte) error {
-		if rows++; rows%temporalPass == 0 {
-			if err := j.versions.probe(keys); err != nil {
-				return err
-			}
-		}
-		return j.emit(fromOrderedTime(val), val[8:], j.versions.at(i), out)
-	})
-}
-
-// collect moves rows whose time has come from b to j.due. more says that there are others.
-func (j *temporalJoin) collect(b bucket) (more bool, err error) {
-	q, n := j.due, 0
-	var failed error
-	err = b.ascend(nil, func(sub, val []byte) bool {
-		if exec.Watermark(fromOrderedTime(sub)) > j.watermark {
-			return false
-		}
-		if more = n == temporalPass; more {
-			return false
-		}
-		n++
-		from := len(q.buf)
-		q.buf = append(q.buf, sub[8:]...)
-		mid := len(q.buf)
-		q.buf = append(append(q.buf, sub[:8]...), val...)
-		j.sub = append(j.sub[:0], sub...)
-		failed = q.added(from, mid)
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
-	}
-	if err == nil && n > 0 {
-		err = b.removeBelow(append(j.sub, 0))
-	}
-	return more, err
-}
-
-// emit makes the output of a left row, its kind before it: the newest version not later than it, if that is not a
-// deletion.
-func (j *temporalJoin) emit(time int64, row []byte, versions bucket, out exec.Emitter) error {
-	kind := types.RowKind(row[0])
-	j.sub = orderedTime(j.sub[:0], time+1)
-	var version []byte
-	err := versions.descend(j.sub, func(_, val []byte) bool {
-		if !types.RowKind(val[0]).IsRetract() {
-			version = val[1:]
-		}
-		return false
-	})
-	if err != nil {
-		return err
-	}
-	j.pairs.begin()
-	if version == nil && !j.spec.Outer {
-		return nil
-	}
-	if _, err := exec.DecodeKey(row[1:], j.pairs.leftCols()); err != nil {
-		return err
-	}
-	if version == nil {
-		return j.pairs.end(true, kind, out)
-	}
-	if _, err := exec.DecodeKey(version, j.pairs.rightCols()); err != nil {
-		return err
-	}
-	j.pairs.done(kind)
-	return j.pairs.end(false, kind, out)
 }
 
 // trim removes the versions older than the newest one that is not later than the watermark. When more than one version
@@ -354,20 +337,29 @@ func (j *temporalJoin) NextTimer() (int64, bool) {
 // OnTimer implements exec.ProcessingTimer: it forgets keys without activity.
 func (j *temporalJoin) OnTimer(now int64, _ exec.Emitter) error {
 	return j.idle.expire(now, func(keys *checkpoint.Keys) error {
-		for _, m := range []*multimap{j.left, j.versions} {
-			if err := m.probe(keys); err != nil {
-				return err
-			}
-			for i := range keys.Len() {
-				if err := m.at(i).clear(); err != nil {
-					return err
-				}
-			}
-			if err := m.done(); err != nil {
-				return err
-			}
+		if err := j.versions.probe(keys); err != nil {
+			return err
 		}
-		return nil
+		gone := map[string]bool{}
+		var groups [checkpoint.KeyGroups]bool
+		for i := range keys.Len() {
+			if err := j.versions.at(i).clear(); err != nil {
+				return err
+			}
+			gone[string(keys.Key(i))] = true
+			groups[checkpoint.KeyGroup(keys.Hashes[i])] = true
+		}
+		if err := j.versions.done(); err != nil {
+			return err
+		}
+		var of checkpoint.Keys
+		return j.left.remove(&groups, now-j.spec.TTL, func(b *batch.Batch, rows []bool) error {
+			j.enc[0].Encode(b, &of)
+			for i := range rows {
+				rows[i] = gone[string(of.Key(i))]
+			}
+			return nil
+		})
 	})
 }
 
