@@ -412,6 +412,11 @@ func (b *binder) checkWatermarkOf(s *scope, arg expr.Expr, e *sql.Call) error {
 			WithDetail("rows wait there until the watermark has passed them; Flink does not compute it there either").
 			WithHint("compute it below: FROM (SELECT *, CURRENT_WATERMARK(ts) AS wm FROM t) MATCH_RECOGNIZE (...)")
 	}
+	if b.conf.Batch() {
+		return diag.New(diag.Unsupported, e.Pos, "CURRENT_WATERMARK does not exist in batch mode").
+			WithDetail("all rows are there before a result is computed, so no watermark stands between them").
+			WithHint("leave it out, or SET '%s' = 'streaming'", keyRuntimeMode)
+	}
 	if c, ok := arg.(*expr.Column); ok && c.Index < len(s.cols) {
 		switch col := s.cols[c.Index]; {
 		case col.field.Time == Rowtime:

@@ -17,6 +17,7 @@ type legacyWindow struct {
 	call     *sql.Call
 	name     string
 	spec     window
+	time     expr.Expr   // of batch mode: a time that a projection below the window computes into column spec.Time; nil = a column
 	at       int         // input column of window_start
 	computed []expr.Expr // group keys that a projection below the window computes, for sessions
 	columns  []int       // their columns
@@ -66,8 +67,14 @@ func (b *binder) openLegacyWindow(q *sql.Select, in Node, s *scope) (Node, *scop
 	}
 	w := &legacyWindow{call: call, name: strings.ToUpper(call.Name[0].Text)}
 	var err error
-	if w.spec, err = b.legacySpec(call, s); err != nil {
+	if w.spec, w.time, err = b.legacySpec(call, s); err != nil {
 		return nil, nil, err
+	}
+	if w.time != nil {
+		in, s = withTime(in, s, w.time)
+	}
+	if in, err = b.timeKnown(in, w.spec.Time); err != nil {
+		return nil, nil, diag.At(err, call.Pos)
 	}
 	if w.spec.Kind == op.Session {
 		if in, err = b.legacySessions(q, in, s, w); err != nil {
@@ -84,34 +91,51 @@ func (b *binder) openLegacyWindow(q *sql.Select, in Node, s *scope) (Node, *scop
 	return tvf, out, nil
 }
 
-// legacySpec reads the arguments of a group window, or of one of its auxiliary functions.
-func (b *binder) legacySpec(c *sql.Call, s *scope) (window, error) {
+// withTime is in with the computed time of a window behind its columns, under a name that no query can write.
+func withTime(in Node, s *scope, time expr.Expr) (Node, *scope) {
+	f := in.Fields()
+	p := &Project{In: in, Names: append(fieldNames(f), "$time")}
+	for i := range f {
+		p.Exprs = append(p.Exprs, col(f, i))
+	}
+	p.Exprs = append(p.Exprs, time)
+	return p, &scope{cols: append(slices.Clone(s.cols), scopeCol{field: Field{Name: "$time", Type: time.Type()}})}
+}
+
+// legacySpec reads the arguments of a group window, or of one of its auxiliary functions. time is a time that is computed,
+// as batch mode allows: it is to become a column behind those of s.
+func (b *binder) legacySpec(c *sql.Call, s *scope) (w window, time expr.Expr, err error) {
 	name, _, _ := strings.Cut(strings.ToUpper(c.Name[0].Text), "_")
 	args := legacyArgs[name]
 	if len(c.Args) != 1+len(args) {
 		n := map[int]string{1: "a time column and an interval", 2: "a time column and two intervals"}[len(args)]
-		return window{}, diag.New(diag.Semantic, c.Pos, "%s in GROUP BY takes %s", name, n).WithHint("%s", legacyUsage[name])
+		return w, nil, diag.New(diag.Semantic, c.Pos, "%s in GROUP BY takes %s", name, n).WithHint("%s", legacyUsage[name])
 	}
 	x, err := b.expr(s, c.Args[0])
 	if err != nil {
-		return window{}, err
+		return w, nil, err
 	}
-	t, ok := x.(*expr.Column)
-	if !ok {
-		return window{}, diag.New(diag.Semantic, c.Args[0].Position(), "the first argument of %s is a time column", name).WithHint("%s", legacyUsage[name])
+	var f Field
+	at := len(s.cols)
+	switch t, ok := x.(*expr.Column); {
+	case ok:
+		at, f = t.Index, s.cols[t.Index].field
+	case b.conf.Batch() && x.Type().IsTimestamp():
+		time, f = x, Field{Type: x.Type()}
+	default:
+		return w, nil, diag.New(diag.Semantic, c.Args[0].Position(), "the first argument of %s is a time column", name).WithHint("%s", legacyUsage[name])
 	}
-	f := s.cols[t.Index].field
-	if err := checkTimeColumn(f, sql.Name{Text: f.Name, Pos: c.Args[0].Position()}); err != nil {
-		return window{}, err
+	if err := b.checkTimeColumn(f, sql.Name{Text: f.Name, Pos: c.Args[0].Position()}); err != nil {
+		return w, nil, err
 	}
-	w := window{Kind: windowFunctions[name].kind, Time: t.Index, TimeKind: f.Type.Kind, Proctime: f.Time == Proctime}
+	w = windowOver(windowFunctions[name].kind, at, f)
 	for i, what := range args {
 		ms, err := b.millisArg(c.Args[1+i], what)
 		if err != nil {
-			return window{}, err
+			return w, nil, err
 		}
 		if ms <= 0 {
-			return window{}, diag.New(diag.Semantic, c.Args[1+i].Position(), "the %s of a window must be positive", what).WithHint("%s", legacyUsage[name])
+			return w, nil, diag.New(diag.Semantic, c.Args[1+i].Position(), "the %s of a window must be positive", what).WithHint("%s", legacyUsage[name])
 		}
 		if what == "slide" {
 			w.Slide = ms
@@ -119,7 +143,7 @@ func (b *binder) legacySpec(c *sql.Call, s *scope) (window, error) {
 			w.Size = ms
 		}
 	}
-	return w, nil
+	return w, time, nil
 }
 
 // legacySessions computes the other group keys below the window: sessions are kept apart by them.
@@ -199,12 +223,13 @@ func (g *grouping) legacyColumn(b *binder, c *sql.Call, name, part string) (expr
 		return nil, legacyAlone(c, name)
 	}
 	b.group = nil
-	spec, err := b.legacySpec(c, g.input)
+	spec, time, err := b.legacySpec(c, g.input)
 	b.group = g
 	if err != nil {
 		return nil, err
 	}
-	if spec.Time != w.spec.Time || !spec.same(w.spec) {
+	same := time == nil && spec.Time == w.spec.Time || time != nil && w.time != nil && expr.Equal(time, w.time)
+	if !same || !spec.same(w.spec) {
 		return nil, diag.New(diag.Semantic, c.Pos, "%s_%s must have the arguments of the %s in GROUP BY", name, part, name).
 			WithHint("repeat them: GROUP BY %s", w.spec.text(b.inputFields(g)))
 	}

@@ -39,7 +39,7 @@ func (b *binder) matchRecognize(r *sql.MatchRecognize) (Node, *scope, error) {
 	if err := refuseMatch(r); err != nil {
 		return nil, nil, err
 	}
-	n := &Match{In: in, Pos: r.Pos, Pattern: strings.Join(strings.Fields(r.Pattern[1:len(r.Pattern)-1]), " ")}
+	n := &Match{In: in, Pos: r.Pos, Batch: b.conf.Batch(), Pattern: strings.Join(strings.Fields(r.Pattern[1:len(r.Pattern)-1]), " ")}
 	m := &matching{scope: s, own: -1, seen: seenNone}
 	if err := m.keys(b, r, n); err != nil {
 		return nil, nil, err
@@ -110,7 +110,7 @@ func (m *matching) keys(b *binder, r *sql.MatchRecognize, n *Match) error {
 		k := sortKey(it)
 		k.Col = c
 		f := m.scope.cols[c].field
-		if i == 0 && f.Time == NoTime {
+		if i == 0 && f.Time == NoTime && !(b.conf.Batch() && f.Type.IsTimestamp()) {
 			return diag.New(diag.Semantic, it.X.Position(), "ORDER BY of MATCH_RECOGNIZE begins with %s of type %s, which is no time attribute", f.Name, f.Type).
 				WithDetail("rows are matched in order of time; a time attribute is a column with a watermark, or a PROCTIME() column, passed on unchanged").
 				WithHint("order by the time attribute of the input first; %s may follow it", f.Name)

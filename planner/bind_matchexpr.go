@@ -205,6 +205,10 @@ func (m *matching) rowtime(b *binder, e *sql.Call) (expr.Expr, error) {
 	case m.own >= 0 || m.inside() != nil:
 		return nil, diag.New(diag.Semantic, e.Pos, "MATCH_ROWTIME stands in MEASURES only, and in no other function of a match").
 			WithHint("write MEASURES MATCH_ROWTIME(%s) AS rowtime", f.Name)
+	case f.Time == NoTime: // of batch mode
+		last := m.vars[len(m.vars)-1].Name
+		return nil, diag.New(diag.Semantic, e.Pos, "MATCH_ROWTIME needs a column with a WATERMARK, %s has none", f.Name).
+			WithHint("name the time of a row: LAST(%s.%s)", last, f.Name)
 	case f.Time != Rowtime:
 		return nil, diag.New(diag.Semantic, e.Pos, "MATCH_ROWTIME needs rows ordered by event time").
 			WithDetail("they are ordered by %s, the wall clock", f.Name).WithHint("write MATCH_PROCTIME()")

@@ -90,15 +90,18 @@ func (b *binder) windowTVF(name string, f windowFunction, c *sql.Call) (Node, er
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTimeColumn(s.cols[i].field, d.Columns[0]); err != nil {
+	if err := b.checkTimeColumn(s.cols[i].field, d.Columns[0]); err != nil {
 		return nil, err
 	}
-	w := window{Kind: f.kind, Time: i, TimeKind: s.cols[i].field.Type.Kind, Proctime: s.cols[i].field.Time == Proctime}
+	w := windowOver(f.kind, i, s.cols[i].field)
 	if w.Keys, err = b.partitionColumns(s, partition); err != nil {
 		return nil, err
 	}
 	if err := b.windowSizes(name, f, args, &w); err != nil {
 		return nil, err
+	}
+	if in, err = b.timeKnown(in, i); err != nil {
+		return nil, diag.At(err, d.Pos)
 	}
 	return &WindowTVF{In: renameWindow(in), Window: w, Pos: c.Pos}, nil
 }
@@ -204,11 +207,21 @@ func (b *binder) tableArg(name string, f windowFunction, e sql.Expr) (in Node, p
 	return in, t.Partition, err
 }
 
-// checkTimeColumn refuses a column that is no time attribute.
-func checkTimeColumn(f Field, n sql.Name) error {
+// windowOver is a window of kind k over column i, which is f.
+func windowOver(k op.WindowKind, i int, f Field) window {
+	return window{Kind: k, Time: i, TimeKind: f.Type.Kind, Precision: max(f.Type.Precision, 3), Proctime: f.Time == Proctime}
+}
+
+// checkTimeColumn refuses a column that is no time attribute. In batch mode any timestamp is one: all rows are there before
+// a window ends.
+func (b *binder) checkTimeColumn(f Field, n sql.Name) error {
+	batch := b.conf.Batch()
 	switch {
-	case f.Time != NoTime:
+	case f.Time != NoTime, batch && f.Type.IsTimestamp():
 		return nil
+	case batch:
+		return diag.New(diag.Semantic, n.Pos, "column %s has type %s and cannot be the time of a window", f.Name, f.Type).
+			WithHint("use a TIMESTAMP or TIMESTAMP_LTZ column, or CAST(%s AS TIMESTAMP(3)) in a query below", f.Name)
 	case f.Type.IsTimestamp():
 		return diag.New(diag.Semantic, n.Pos, "column %s is a timestamp without a watermark", f.Name).
 			WithDetail("a window needs a time attribute; computing on one, aggregating or joining makes it a plain timestamp").
@@ -216,6 +229,16 @@ func checkTimeColumn(f Field, n sql.Name) error {
 	}
 	return diag.New(diag.Semantic, n.Pos, "column %s has type %s and cannot be the time of a window", f.Name, f.Type).
 		WithHint("use a TIMESTAMP(3) or TIMESTAMP_LTZ(3) column with a WATERMARK")
+}
+
+// timeKnown is in without the rows that have no time in column i, which are in no window of batch mode.
+func (b *binder) timeKnown(in Node, i int) (Node, error) {
+	f := in.Fields()
+	if !b.conf.Batch() || f[i].Time == Proctime || !f[i].Type.Nullable {
+		return in, nil
+	}
+	known, err := expr.NewIs(col(f, i), "NULL", true)
+	return &Filter{In: in, Cond: known}, err
 }
 
 // millisArg is a constant day-time interval in milliseconds.

@@ -24,6 +24,7 @@ type Match struct {
 	Refs      []op.MatchRef
 	Results   []expr.Expr
 	Pos       diag.Pos
+	Batch     bool // rows without a time come first, as in a sort
 	fields    []Field
 }
 
@@ -209,9 +210,12 @@ func (n *Match) prune(need []bool) (Node, []int) {
 
 func (n *Match) lower(l *lowering, x *exec.Node, p *phys) {
 	spec := op.MatchSpec{Input: p.schema(0), Partition: n.Partition, Time: n.Order[0].Col, Order: opKeys(n.Order[1:]), Pattern: n.Vars,
-		Skip: n.Skip, SkipTo: n.SkipTo, Within: n.Within, Refs: n.Refs, Results: n.Results, Session: l.b.session, Output: x.Output}
-	if p.in[0].fields[spec.Time].Time == Proctime {
+		Skip: n.Skip, SkipTo: n.SkipTo, Within: n.Within, Refs: n.Refs, Results: n.Results, NullFirst: n.Batch, Session: l.b.session, Output: x.Output}
+	switch f := p.in[0].fields[spec.Time]; {
+	case f.Time == Proctime:
 		spec.Time = -1
+	case f.Type.Precision > 3: // within the millisecond
+		spec.Order = opKeys(n.Order)
 	}
 	x.Operator = op.NewMatch(spec)
 }

@@ -101,7 +101,7 @@ func (n *Scan) physicalLabel() string {
 
 func sourceDetail(n *Scan) string {
 	s := ""
-	if n.Info.Rowtime >= 0 {
+	if n.Info.Rowtime >= 0 && !n.Info.Batch {
 		s += fmt.Sprintf(", watermark=[%s]", n.Info.Watermark)
 		if v, ok := n.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
 			s += fmt.Sprintf(", watermarkEmitStrategy=[%s]", v)
@@ -243,7 +243,7 @@ func (l *lowering) source(s *Scan) *exec.SourceNode {
 			n.Spec.Filter = e
 		}
 	}
-	if info.Rowtime >= 0 {
+	if info.Rowtime >= 0 && !info.Batch {
 		n.Watermark = l.watermark(s)
 	}
 	return n

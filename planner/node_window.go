@@ -22,6 +22,7 @@ type window struct {
 	Start, End          int           // op.Attached
 	Of                  op.WindowKind // op.Attached: what the windows are
 	TimeKind            types.Kind
+	Precision           int // of the time column; 3 where it is less
 	Proctime            bool
 }
 
@@ -62,7 +63,7 @@ func (w window) describe(over string) string {
 
 // same reports windows of one specification, whatever column they are over.
 func (w window) same(o window) bool {
-	return w.kind() == o.kind() && w.Size == o.Size && w.Slide == o.Slide && w.Offset == o.Offset && w.TimeKind == o.TimeKind && w.Proctime == o.Proctime
+	return w.kind() == o.kind() && w.Size == o.Size && w.Slide == o.Slide && w.Offset == o.Offset && w.timeType().Equal(o.timeType()) && w.Proctime == o.Proctime
 }
 
 // kind is what the windows are, attached or not.
@@ -100,14 +101,17 @@ func (w window) reads(need []bool) {
 
 func (w window) lower() op.Window {
 	return op.Window{Kind: w.Kind, Time: w.Time, Size: w.Size, Slide: w.Slide, Offset: w.Offset, Start: w.Start, End: w.End,
-		TimeType: types.TimestampOf(w.TimeKind, 3), Proctime: w.Proctime}
+		TimeType: w.timeType(), Proctime: w.Proctime}
 }
+
+// timeType is the type of window_time: that of the column that was windowed.
+func (w window) timeType() types.Type { return types.TimestampOf(w.TimeKind, w.Precision) }
 
 // fields are window_start, window_end and window_time. The bounds are wall clock, the time is of the type of the time
 // attribute that was windowed.
 func (w window) fields() [3]Field {
 	bound := types.TimestampOf(types.Timestamp, 3).NotNull()
-	t := Field{Name: "window_time", Type: types.TimestampOf(w.TimeKind, 3).NotNull(), Time: Rowtime}
+	t := Field{Name: "window_time", Type: w.timeType().NotNull(), Time: Rowtime}
 	if w.Proctime {
 		t.Time = Proctime
 	}

@@ -218,7 +218,7 @@ func attach(a *Aggregate, g groupWindow) Node {
 	spec := g.origin.windowSpec()
 	w := &WindowAggregate{In: a.In, Aggs: a.Aggs, Names: a.Names,
 		Window: window{Kind: op.Attached, Start: a.Keys[g.start], End: a.Keys[g.end],
-			Of: spec.kind(), Size: spec.Size, Slide: spec.Slide, Offset: spec.Offset, TimeKind: spec.TimeKind}}
+			Of: spec.kind(), Size: spec.Size, Slide: spec.Slide, Offset: spec.Offset, TimeKind: spec.TimeKind, Precision: spec.Precision}}
 	for _, i := range g.rest {
 		w.Keys = append(w.Keys, a.Keys[i])
 	}

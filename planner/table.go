@@ -24,6 +24,7 @@ type tableInfo struct {
 	Watermark expr.Expr
 	Mode      types.ChangelogMode
 	Bounded   bool
+	Batch     bool     // read in batch mode: no watermark before the end
 	Pos       diag.Pos // where the statement names the table
 	Key       string   // equal for scans that can be shared: table and effective options
 	ID        string   // stable name of the scan in operator ids
@@ -197,7 +198,7 @@ func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session exp
 	if err := checkWatermarkOptions(t, info); err != nil {
 		return nil, fail(err)
 	}
-	info.Key, info.ID = scanKey(t), t.Name
+	info.Key, info.ID, info.Batch = scanKey(t), t.Name, batch
 	return info, nil
 }
 

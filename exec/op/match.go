@@ -19,6 +19,7 @@ type MatchSpec struct {
 	Partition []int
 	Time      int       // rowtime column of Input; -1: processing time
 	Order     []SortKey // of rows of one time
+	NullFirst bool      // a row without a time is before all others, instead of an error
 	Pattern   []MatchVariable
 	Skip      MatchSkip
 	SkipTo    int   // variable of SkipToFirst and SkipToLast
@@ -180,12 +181,18 @@ func (s *MatchSpec) format() string {
 func (o *match) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	v := b.Cols[o.spec.Time]
 	return o.wait(b, func(r int) (int64, error) {
+		if v.IsNull(r) && o.spec.NullFirst {
+			return beforeAll, nil
+		}
 		if v.IsNull(r) {
 			return 0, nullMatchTime(r, o.spec.Input.Columns[o.spec.Time].Name)
 		}
 		return millis(v, v.Idx(r)), nil
 	})
 }
+
+// beforeAll is the time of rows without one: WITHIN parts them from all others.
+const beforeAll = math.MinInt64 / 4
 
 // wait keeps the rows of b until time has passed theirs.
 func (o *match) wait(b *batch.Batch, time func(r int) (int64, error)) error {

@@ -56,6 +56,7 @@ func (w *tumbleTVF) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 		w.vecs[i].Resize(b.N)
 	}
 	v := b.Cols[w.spec.Window.Time]
+	wide := w.vecs[2].Type.Phys() == types.PhysI128
 	w.sel = w.sel[:0]
 	for i, k := 0, b.Len(); i < k; i++ {
 		r := b.Row(i)
@@ -65,7 +66,12 @@ func (w *tumbleTVF) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 		}
 		e := w.clock.sliceEnd(w.clock.wall(millis(v, v.Idx(r))))
 		start, end, last := w.clock.bounds(e-w.clock.Size, e)
-		w.vecs[0].I64[r], w.vecs[1].I64[r], w.vecs[2].I64[r] = start, end, last
+		w.vecs[0].I64[r], w.vecs[1].I64[r] = start, end
+		if wide {
+			w.vecs[2].I128[r] = nanos(last)
+		} else {
+			w.vecs[2].I64[r] = last
+		}
 		w.sel = append(w.sel, int32(r))
 	}
 	w.out = batch.Batch{N: b.N, Sel: w.sel, Kinds: b.Kinds, Cols: append(w.out.Cols[:0], b.Cols...)}
@@ -141,5 +147,16 @@ func appendWindow(out *batch.Builder, at int, c *windowClock, start, end int64) 
 	ws, we, wt := c.bounds(start, end)
 	out.Cols[at].AppendI64(ws)
 	out.Cols[at+1].AppendI64(we)
-	out.Cols[at+2].AppendI64(wt)
+	appendTime(out.Cols[at+2], wt)
 }
+
+// appendTime appends a window_time in microseconds to its column.
+func appendTime(c *batch.ColBuilder, us int64) {
+	if c.Type.Phys() == types.PhysI128 {
+		c.AppendI128(nanos(us))
+		return
+	}
+	c.AppendI64(us)
+}
+
+func nanos(us int64) types.Int128 { return types.Mul64(us, 1000) }

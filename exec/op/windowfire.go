@@ -378,7 +378,7 @@ func (w *windowAggregate) result(start, end int64, group []byte, out exec.Emitte
 		cols[0].AppendI64(ws)
 	}
 	cols[1].AppendI64(we)
-	cols[2].AppendI64(wt)
+	appendTime(cols[2], wt)
 	w.out.RowDone()
 	if w.out.Full() {
 		return flush(w.out, out)

@@ -1,0 +1,3 @@
+-- mode: batch
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3)) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+SELECT id, CURRENT_WATERMARK(ts) AS wm FROM orders;

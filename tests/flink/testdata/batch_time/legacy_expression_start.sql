@@ -1,0 +1,3 @@
+-- mode: batch
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3)) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+SELECT TUMBLE_START(ts + INTERVAL '5' SECOND, INTERVAL '30' SECOND) AS s, cust, COUNT(*) AS n FROM orders WHERE qty > 0 GROUP BY TUMBLE(ts + INTERVAL '5' SECOND, INTERVAL '30' SECOND), cust HAVING COUNT(*) > 0;

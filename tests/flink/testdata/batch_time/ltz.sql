@@ -1,0 +1,3 @@
+-- mode: batch
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3), tz AS CAST(ts AS TIMESTAMP_LTZ(3))) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+SELECT window_start, window_time, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(tz), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, window_time;

@@ -1,0 +1,3 @@
+-- mode: batch
+CREATE TABLE ticks (sym STRING, ts TIMESTAMP(3), price INT, tax INT) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/ticks.jsonl', 'format' = 'json');
+SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY sym ORDER BY ts MEASURES A.price AS a, MATCH_ROWTIME(ts) AS m PATTERN (A B) DEFINE B AS B.price > A.price) m;
