@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ var (
 	seeds   = flag.Int("seeds", 400, "how many seeds to run")
 	oneSeed = flag.Uint64("seed", 0, "run only this seed")
 	forTime = flag.Duration("for", 0, "run random seeds for so long")
+	focus   = flag.String("focus", "", "run queries of one kind only: "+strings.Join(slices.Sorted(maps.Keys(focused)), ", "))
 	verbose = flag.Bool("show", false, "log the queries")
 )
 
@@ -100,7 +103,7 @@ CREATE TABLE w (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-0
 CREATE TABLE v (c0 BIGINT, c1 BIGINT, c2 BIGINT, ts AS CAST(TIMESTAMP '1970-01-01 00:00:00' + c2 * INTERVAL '1' SECOND AS TIMESTAMP(3)), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND, PRIMARY KEY (c0) NOT ENFORCED)
   WITH ('connector' = 'memory', 'bounded' = 'true', 'changelog' = 'upsert', 'scan.watermark.emit.strategy' = '%[1]s')`
 
-var readTable = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) ([aruefvwp])\b`)
+var readTable = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) ([aruefvwp])(?:[^.\w]|$)`)
 
 var points = []string{"source.poll", "barrier.inject", "precommit.before", "precommit.after", "publish.before", "publish.after",
 	"commit.before", "commit.during", "commit.after", "confirm.after", "restore.begin", "restore.committed"}
@@ -135,6 +138,9 @@ type trial struct {
 	// rows bounds the rows of a table. Many of them have many or few different values, and leave the memory.
 	rows   int
 	domain int64
+	// clock is the time, in ms, of a clocked trial; idle says that its tables pause.
+	clock atomic.Int64
+	idle  bool
 }
 
 // output is a sink: its name, the queries whose rows it takes together, and the length of its primary key; 0 for a sink
@@ -165,6 +171,29 @@ type output struct {
 	key  int
 }
 
+// kinds of trials
+const (
+	plainTrial   = iota
+	clockedTrial // see clocked_test.go
+	deepTrial    // see deep_test.go
+	batchTrial   // plain, in batch mode
+	focusTrial   // see focus_test.go
+)
+
+func trialKind(seed uint64) int {
+	switch {
+	case *focus != "":
+		return focusTrial
+	case seed%8 == 7:
+		return clockedTrial
+	case seed%8 == 6:
+		return batchTrial
+	case seed%16 == 5:
+		return deepTrial
+	}
+	return plainTrial
+}
+
 type feedPlace struct {
 	table string
 	split int
@@ -175,12 +204,37 @@ func runSeed(t *testing.T, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
 	defer func() { _ = checkpoint.SetFailpoint("") }()
-	g := &gen{r: r}
-	outs := g.whole()
+	g := &gen{r: r, batch: seed%8 == 6}
+	outs, kind := []*output(nil), trialKind(seed)
+	switch kind {
+	case clockedTrial:
+		outs = []*output{{name: "s0", in: []query{clockedQueries[r.IntN(len(clockedQueries))](g)}}}
+	case deepTrial:
+		outs = []*output{{name: "s0", in: []query{randomDeep(g)}}}
+	case focusTrial:
+		outs = []*output{{name: "s0", in: []query{focused[*focus](g)}}}
+	default:
+		outs = g.whole()
+	}
 	x := &trial{t: t, r: r, ctx: ctx, bus: memory.NewBus(), dir: r.IntN(6) == 0, rows: 40, domain: 6, unique: g.unique, outs: outs, views: g.views,
 		pending: map[feedPlace][]memory.Row{}, sent: map[feedPlace][]int64{}}
 	o := x.options()
-	if r.IntN(5) == 0 && g.pays(outs, 250) {
+	switch {
+	case kind == clockedTrial:
+		x.clock.Store(clockStart)
+		o.Now = x.now
+		q := outs[0].in[0].(clockedQuery)
+		x.idle = q.idle
+		maps.Copy(o.Settings, q.settings)
+	case kind == deepTrial:
+		x.rows, x.dir, x.domain = 400, r.IntN(2) == 0, []int64{2, 6, 300}[r.IntN(3)]
+		o.Memory = 32 << 10
+	case kind == focusTrial:
+		x.dir = true
+		o.Settings["parallelism.default"] = "4"
+	case kind == batchTrial:
+		o.Settings["execution.runtime-mode"] = "batch"
+	case r.IntN(5) == 0 && g.pays(outs, 250):
 		x.rows, x.domain = 250, []int64{2, 6, 300}[r.IntN(3)]
 	}
 	dir := ""
@@ -201,8 +255,11 @@ func runSeed(t *testing.T, seed uint64) {
 		x.bus.Feed(table).SetSplits(n)
 	}
 	emit := []string{"on-event", "on-periodic"}[r.IntN(2)]
+	if kind == focusTrial {
+		emit = "on-periodic"
+	}
 	x.define(emit)
-	x.late = emit == "on-event" && !g.punctual && !x.hiddenOver() && o.Settings["table.exec.mini-batch.enabled"] == "" && r.IntN(2) == 0
+	x.late = kind == plainTrial && emit == "on-event" && !g.punctual && !x.hiddenOver() && o.Settings["table.exec.mini-batch.enabled"] == "" && r.IntN(2) == 0
 	x.what = fmt.Sprintf("seed %d: %s (%v, memory %d, durable %v, rows %d, late %v)", seed, x.stmt, o.Settings, o.Memory, x.dir, x.rows, x.late)
 	if *verbose {
 		t.Log(x.what)
@@ -210,7 +267,14 @@ func runSeed(t *testing.T, seed uint64) {
 	if !x.start() {
 		return
 	}
-	final := x.feed()
+	feed := x.feed
+	if kind == clockedTrial {
+		feed = x.clocked
+	}
+	final := feed()
+	if kind == batchTrial {
+		final[batchMode] = nil
+	}
 	if err := x.job.Wait(ctx); err != nil {
 		x.fatal(err)
 	}
@@ -248,6 +312,9 @@ func (x *trial) options() *streamsql.Options {
 	o.Settings["table.optimizer.agg-phase-strategy"] = []string{"AUTO", "ONE_PHASE", "TWO_PHASE", "TWO_PHASE"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		o.Memory = 32 << 10
+	}
+	if os.Getenv("EQLOG") != "" {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	return o
 }
@@ -344,6 +411,9 @@ func (x *trial) sinkKey(o *output) int {
 		return 0
 	}
 	q := o.in[0]
+	if _, ok := q.(clockedQuery); ok { // a group that starts afresh is another row
+		return 0
+	}
 	if g, ok := q.(group); ok && g.keys > 0 && x.r.IntN(2) == 0 {
 		return g.keys
 	}

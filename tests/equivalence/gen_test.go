@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -14,6 +15,8 @@ type gen struct {
 	unique bool
 	// punctual is set by queries for which a late row may count, or not.
 	punctual bool
+	// batch restricts queries to tables without changes.
+	batch bool
 	// shared are queries that may be used again, views those that have a name.
 	shared []query
 	views  []*view
@@ -177,7 +180,7 @@ func randomValue(r *rand.Rand) value {
 // whole is a random job, mostly of one query, that is neither too large nor of too many rows.
 func (g *gen) whole() []*output {
 	for {
-		*g = gen{r: g.r}
+		*g = gen{r: g.r, batch: g.batch}
 		outs, n := []*output{}, 1
 		if g.r.IntN(4) == 0 {
 			n = 2 + g.r.IntN(2)
@@ -191,11 +194,25 @@ func (g *gen) whole() []*output {
 			}
 			outs = append(outs, &output{name: fmt.Sprintf("s%d", i), in: []query{q}})
 		}
-		if g.short(outs) && g.pays(outs, 40) {
+		if g.short(outs) && (!g.batch || g.appends(outs)) && g.pays(outs, 40) {
 			return outs
 		}
 	}
 }
+
+// appends reports whether all tables read are without changes: others are none of batch mode.
+func (g *gen) appends(outs []*output) bool {
+	for _, o := range outs {
+		for _, q := range o.in {
+			if readChanges.MatchString(q.sql()) {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(g.views, func(v *view) bool { return readChanges.MatchString(v.q.sql()) })
+}
+
+var readChanges = regexp.MustCompile(`\b(?:FROM|JOIN|TABLE) [ruwv](?:[^.\w]|$)`)
 
 // short reports whether the SQL of all queries is of a length that can be read.
 func (g *gen) short(outs []*output) bool {

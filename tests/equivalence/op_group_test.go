@@ -127,13 +127,9 @@ func (c call) eval(rows []row) value {
 
 // summarize is an aggregate of at least one value.
 func summarize(fn string, vals []int64) value {
-	sum, lo, hi, text := int64(0), vals[0], vals[0], ""
-	for i, v := range vals {
+	sum, lo, hi := int64(0), vals[0], vals[0]
+	for _, v := range vals {
 		sum, lo, hi = sum+v, min(lo, v), max(hi, v)
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprint(v)
 	}
 	switch fn {
 	case "SUM":
@@ -149,7 +145,11 @@ func summarize(fn string, vals []int64) value {
 	case "LAST_VALUE":
 		return value{v: vals[len(vals)-1]}
 	case "LISTAGG":
-		return value{v: int64(len(text))}
+		n := len(vals) - 1 // commas
+		for _, v := range vals {
+			n += len(fmt.Sprint(v))
+		}
+		return value{v: int64(n)}
 	}
 	mean, squares := float64(sum)/float64(len(vals)), 0.0
 	for _, v := range vals {
@@ -191,8 +191,27 @@ func callsOf(r *rand.Rand, fns []string, n int) []call {
 	return calls
 }
 
-// randomCalls are calls over rows in no order.
-func randomCalls(r *rand.Rand, n int) []call { return callsOf(r, plainFns, n) }
+// randomCalls are calls over rows in no order, now and then in a shape that an operator takes a way of its own for.
+func randomCalls(r *rand.Rand, n int) []call {
+	calls := callsOf(r, plainFns, n)
+	switch r.IntN(12) {
+	case 0:
+		return []call{{fn: "COUNT(*)"}}
+	case 1: // all of them of different values
+		for i := range calls {
+			calls[i] = call{fn: []string{"COUNT", "SUM", "MAX"}[r.IntN(3)], col: r.IntN(n), distinct: true, filter: calls[i].filter}
+		}
+	case 2: // the same with another filter, or without
+		c := calls[0]
+		c.filter = nil
+		if r.IntN(2) == 0 {
+			p := randomCondition(r, n, 1)
+			c.filter = &p
+		}
+		return []call{calls[0], c}
+	}
+	return calls
+}
 
 // orderedCalls are calls over rows in a total order.
 func orderedCalls(r *rand.Rand, n int) []call { return callsOf(r, orderedFns, n) }
@@ -239,8 +258,14 @@ func (g group) sql() string {
 
 func (g group) eval(t tables) (out []row) {
 	groups := partitions(g.in.eval(t), []int{0, 1}[:g.keys])
+	if _, batch := t[batchMode]; batch && g.keys == 0 && len(groups) == 0 {
+		groups[""] = nil // the result of no rows is a row only when all of them are known
+	}
 	for _, rows := range groups {
-		o := append(row{}, rows[0][:g.keys]...)
+		o := row{}
+		if g.keys > 0 {
+			o = append(o, rows[0][:g.keys]...)
+		}
 		for _, c := range g.calls {
 			o = append(o, c.eval(rows))
 		}

@@ -201,6 +201,7 @@ func (g *gen) tvf(in timed, sessions bool) tvf {
 	w.size = w.step * (1 + g.r.Int64N(3))
 	if w.kind == "SESSION" {
 		w.keys, w.size = g.r.IntN(3), 1+g.r.Int64N(3)
+		g.punctual = true // a late row that lengthens a session that is still open counts, and sessions are of any length
 	}
 	return w
 }
@@ -327,28 +328,33 @@ func (w windowed) sql() string {
 // rows are the rows that count, with their windows: WHERE is above a window function, and below GROUP BY SESSION(…), whose sessions
 // are those of the rows left.
 func (w windowed) rows(t tables) []row {
-	left := func(rows []row) (out []row) {
-		for _, r := range rows {
-			if w.where == nil || isTrue(w.where.eval(r)) {
-				out = append(out, r)
-			}
-		}
-		return out
-	}
 	if w.legacy {
-		return w.tvf.windows(left(w.tvf.in.eval(t)))
+		return w.tvf.windows(w.left(w.tvf.in.eval(t)))
 	}
-	return left(w.tvf.eval(t))
+	return w.left(w.tvf.eval(t))
 }
 
-func (w windowed) eval(t tables) (out []row) {
+// left are the rows of which WHERE holds.
+func (w windowed) left(rows []row) (out []row) {
+	for _, r := range rows {
+		if w.where == nil || isTrue(w.where.eval(r)) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (w windowed) eval(t tables) []row { return w.grouped(w.rows(t)) }
+
+// grouped are the results of rows with their windows.
+func (w windowed) grouped(in []row) (out []row) {
 	from := w.keys
 	if w.rollup {
 		from = 0
 	}
 	for n := from; n <= w.keys; n++ {
 		groups, keys := map[string][]row{}, map[string]row{}
-		for _, r := range w.rows(t) {
+		for _, r := range in {
 			k := append(append(append(row{}, r[:n]...), nulls(w.keys-n)...), r[3], r[4])
 			groups[k.String()], keys[k.String()] = append(groups[k.String()], r), k
 		}

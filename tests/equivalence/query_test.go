@@ -29,6 +29,9 @@ func (r row) String() string {
 // tables are the final input, by table.
 type tables map[string][]row
 
+// batchMode is among tables when the query runs in batch mode.
+const batchMode = "batch mode"
+
 // query is a node of a query: how SQL says it, and what it means.
 type query interface {
 	width() int
