@@ -259,6 +259,9 @@ func proctimeWindow(g *gen) clockedQuery {
 		w.where = &c
 	}
 	w.legacy = w.tvf.kind != "CUMULATE" && g.r.IntN(4) == 0
+	if w.tvf.kind == "SESSION" && !w.legacy { // refused by name
+		w.where = nil
+	}
 	return clockedQuery{w.sql(), w.width(), nil, func(t tables) []row {
 		rows := t["p@"]
 		if w.legacy {

@@ -301,7 +301,7 @@ func (x *trial) options() *streamsql.Options {
 			"restart-strategy.fixed-delay.delay": "1 ms", "restart-strategy.fixed-delay.attempts": "300",
 			"table.local-time-zone": "UTC", "table.exec.sink.not-null-enforcer": "DROP", "parallelism.default": []string{"1", "2", "4"}[r.IntN(3)]},
 	}
-	if r.IntN(5) == 0 {
+	if r.IntN(3) == 0 {
 		o.Settings["table.exec.mini-batch.enabled"] = "true"
 		o.Settings["table.exec.mini-batch.size"] = fmt.Sprint(1 + r.IntN(20))
 		o.Settings["table.exec.mini-batch.allow-latency"] = fmt.Sprintf("%d ms", 1+r.IntN(20))

@@ -21,6 +21,16 @@ func init() {
 		}
 		return k
 	})
+	registerLeaf("top-n of inserts", 2, func(g *gen, _ int) query {
+		k := rank{in: scan{[]string{"a", "e", "p"}[g.r.IntN(3)]}, order: g.totalOrder(3), lo: 1, hi: 1 + g.r.Int64N(4), shown: g.r.IntN(2) == 0, partition: g.r.Perm(3)[:g.r.IntN(2)]}
+		if g.r.IntN(3) == 0 {
+			k.in = filter{k.in, randomCondition(g.r, 3, 1)}
+		}
+		if g.r.IntN(5) == 0 {
+			k.lo = min(2, k.hi)
+		}
+		return k
+	})
 	register("limit", 1, func(g *gen, depth int) query {
 		in := g.query(depth - 1)
 		return rank{in: in, order: g.totalOrder(in.width()), lo: 1 + g.r.Int64N(2)*2, hi: 3 + g.r.Int64N(4), limit: true}

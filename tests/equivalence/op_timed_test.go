@@ -24,6 +24,27 @@ func init() {
 		w.legacy = !w.rollup && w.tvf.kind != "CUMULATE" && g.r.IntN(4) == 0
 		return w
 	})
+	registerLeaf("window twice", 2, func(g *gen, _ int) query { // one aggregation with two readers
+		w := windowed{tvf: g.tvf(g.timed("e", false), true), calls: randomCalls(g.r, 3)}
+		if w.keys = g.r.IntN(2); w.tvf.kind == "SESSION" {
+			w.keys = w.tvf.keys
+		}
+		again := query(w)
+		switch g.r.IntN(4) {
+		case 0:
+			again = filter{w, randomCondition(g.r, w.width(), 1)}
+		case 1:
+			other := w // of which only the input is the same
+			other.calls = randomCalls(g.r, 3)
+			again = other
+		case 2:
+			again = group{in: w, keys: min(2, w.width()), calls: randomCalls(g.r, w.width())}
+		}
+		if g.r.IntN(3) == 0 {
+			return union{w, g.fit(again, w.width())}
+		}
+		return g.narrow(join{[]string{"INNER", "LEFT", "FULL"}[g.r.IntN(3)], w, again, g.joinCondition(w.width(), again.width())})
+	})
 	registerLeaf("window top-n", 2, func(g *gen, _ int) query {
 		return windowRank{tvf: g.tvf(g.timed("e", false), false), keys: g.r.IntN(2), order: g.totalOrder(3), n: 1 + g.r.Int64N(3)}
 	})
@@ -48,9 +69,41 @@ func init() {
 		if g.r.IntN(4) == 0 {
 			in = g.filtered("w")
 		}
-		return temporal{left: g.r.IntN(2) == 0, l: in, col: g.r.IntN(2)}
+		j := temporal{left: g.r.IntN(2) == 0, l: in, col: g.r.IntN(2)}
+		if g.r.IntN(3) == 0 && !g.batch {
+			j.history = g.history()
+		}
+		return j
 	})
 }
+
+// history is a versioned table that a query makes: of each value of c0 the newest result of a window aggregation. All of them
+// are versions, whatever merges changes.
+type history struct {
+	view string
+	rows func(tables) []row // c0, c1, c2, its time in ms
+}
+
+func (g *gen) history() *history {
+	w := windowed{tvf: g.tvf(timed{table: "f"}, false), keys: 1, calls: randomCalls(g.r, 3)[:1]}
+	w.tvf.kind, w.tvf.size = "TUMBLE", 1+g.r.Int64N(4)
+	text := strings.Replace(w.sql(), "SELECT ", "SELECT window_time AS ts, ", 1) + ", window_time"
+	v := &view{fmt.Sprintf("view%d", len(g.views)), textQuery{"SELECT c0, c1, c2, ts FROM (SELECT c0, c2 AS c1, c3 AS c2, ts, ROW_NUMBER() OVER (PARTITION BY c0 ORDER BY ts DESC) AS rn FROM (" + text + ")) WHERE rn = 1"}}
+	g.views = append(g.views, v)
+	return &history{v.name, func(t tables) (out []row) {
+		for _, r := range w.eval(t) {
+			out = append(out, row{r[0], r[2], r[3], {v: r[2].v*1000 - 1}})
+		}
+		return out
+	}}
+}
+
+// textQuery is the text of a query that others say the meaning of.
+type textQuery struct{ text string }
+
+func (q textQuery) width() int        { return 3 }
+func (q textQuery) sql() string       { return q.text }
+func (q textQuery) eval(tables) []row { return nil }
 
 // equalPlus is an equality between three columns and three, sometimes with more.
 func equalPlus(g *gen) scalar {
@@ -463,11 +516,12 @@ func (j intervalJoin) eval(t tables) []row {
 	})
 }
 
-// temporal joins the version of table v by key c0 that was valid at the time of the left row.
+// temporal joins the version by key c0 that was valid at the time of the left row: of table v, or of a history.
 type temporal struct {
-	left bool
-	l    timed
-	col  int
+	left    bool
+	l       timed
+	col     int
+	history *history
 }
 
 func (j temporal) width() int { return 6 }
@@ -477,18 +531,37 @@ func (j temporal) sql() string {
 	if j.left {
 		kind = "LEFT"
 	}
-	return fmt.Sprintf("SELECT %s FROM (%s) AS l %s JOIN v FOR SYSTEM_TIME AS OF l.ts AS r ON l.c%d = r.c0", sides(3, 3), j.l.sql(), kind, j.col)
+	name := "v"
+	if j.history != nil {
+		name = j.history.view
+	}
+	return fmt.Sprintf("SELECT %s FROM (%s) AS l %s JOIN %s FOR SYSTEM_TIME AS OF l.ts AS r ON l.c%d = r.c0", sides(3, 3), j.l.sql(), kind, name, j.col)
+}
+
+// versions are, with NULL as a key like others, as Flink has it, rows of three columns, the time in ms, and 1 in a delete.
+func (j temporal) versions(t tables) (out []row) {
+	if j.history == nil {
+		for _, v := range t["v"] {
+			out = append(out, row{v[0], v[1], v[2], {v: v[2].v * 1000}, v[3]})
+		}
+		return out
+	}
+	for _, v := range j.history.rows(t) {
+		out = append(out, append(v, value{}))
+	}
+	return out
 }
 
 func (j temporal) eval(t tables) (out []row) {
+	versions := j.versions(t)
 	for _, l := range j.l.eval(t) {
 		version := row(nil)
-		for _, v := range t["v"] {
-			if !l[j.col].null && v[0] == l[j.col] && v[2].v <= l[2].v && (version == nil || version[2].v < v[2].v) {
+		for _, v := range versions {
+			if v[0] == l[j.col] && v[3].v <= j.l.millis(l) && (version == nil || version[3].v < v[3].v) {
 				version = v
 			}
 		}
-		if version != nil && version[3].v == 1 { // deleted
+		if version != nil && version[4].v == 1 { // deleted
 			version = nil
 		}
 		switch {
