@@ -7,4 +7,8 @@
 //	go test ./tests/equivalence -seed 4711
 //	go test ./tests/equivalence -seeds 100000 -timeout 0
 //	go test ./tests/equivalence -fuzz FuzzEquivalence
+//	go test ./tests/equivalence -focus interval -for 10m
+//
+// Of eight seeds one is about the clock (clocked_test.go), one runs in batch mode, and of sixteen one joins many rows of few
+// keys (deep_test.go).
 package equivalence
