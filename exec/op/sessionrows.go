@@ -138,11 +138,15 @@ func (p *sessionRows) fire(list []firedSession, out exec.Emitter) error {
 		return err
 	}
 	for i, f := range list {
-		p.reader.bucket = p.rows.at(i)
+		parts := &p.reader.parts
+		parts.open(p.rows, i)
 		if err := p.sink.session(f, &p.reader, out); err != nil {
 			return err
 		}
-		if err := p.reader.bucket.clear(); err != nil {
+		if err := parts.clear(); err != nil {
+			return err
+		}
+		if err := parts.close(); err != nil {
 			return err
 		}
 	}
@@ -165,31 +169,29 @@ func (p *sessionRows) restore(states [][]byte) {
 
 // sessionReader reads the rows of a session in the order they arrived.
 type sessionReader struct {
-	bucket bucket
-	build  *batch.Builder
+	parts bucketParts
+	build *batch.Builder
 }
 
 // each calls f with batches of the rows, borrowed for the call.
 func (r *sessionReader) each(f func(b *batch.Batch) error) error {
-	give := func() error {
-		err := f(r.build.Finish())
-		r.build.Reset()
-		return err
-	}
-	var failed error
-	err := r.bucket.ascend(nil, func(_, val []byte) bool {
-		if failed = emitRow(r.build, val[1:], types.RowKind(val[0])); failed == nil && r.build.Full() {
-			failed = give()
+	for r.parts.rewind(); ; {
+		var failed error
+		err := r.parts.next(func(_, val []byte) bool {
+			failed = emitRow(r.build, val[1:], types.RowKind(val[0]))
+			return failed == nil
+		})
+		if err == nil {
+			err = failed
 		}
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
+		if err == nil && r.build.Len() > 0 {
+			err = f(r.build.Finish())
+			r.build.Reset()
+		}
+		if err != nil || r.parts.end {
+			return err
+		}
 	}
-	if err != nil || r.build.Len() == 0 {
-		return err
-	}
-	return give()
 }
 
 // sessionEmitter emits the rows of ended sessions with their window.

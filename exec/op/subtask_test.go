@@ -16,6 +16,8 @@ import (
 // testSubtask runs an operator on the real state backend, outside a job.
 type testSubtask struct {
 	backend  *checkpoint.Backend
+	budget   *checkpoint.MemoryBudget
+	peak     int64 // of the budget's use, as seen when a multimap is probed
 	restored [][]byte
 	counters map[string]*exec.Counter
 	now      int64
@@ -24,12 +26,13 @@ type testSubtask struct {
 func newSubtask(t testing.TB, budget int64) *testSubtask {
 	t.Helper()
 	owner := checkpoint.OwnMemory()
-	b, err := checkpoint.OpenBackend(owner, "op-0", checkpoint.BackendOptions{Budget: checkpoint.NewMemoryBudget(budget)})
+	limit := checkpoint.NewMemoryBudget(budget)
+	b, err := checkpoint.OpenBackend(owner, "op-0", checkpoint.BackendOptions{Budget: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close(); owner.Close() })
-	return &testSubtask{backend: b, counters: map[string]*exec.Counter{}}
+	return &testSubtask{backend: b, budget: limit, counters: map[string]*exec.Counter{}}
 }
 
 func (s *testSubtask) ID() checkpoint.SubtaskID { return checkpoint.SubtaskID{Operator: "op"} }
@@ -39,8 +42,13 @@ func (s *testSubtask) Table(o checkpoint.TableOptions) (checkpoint.Table, error)
 }
 func (s *testSubtask) Restored() [][]byte    { return s.restored }
 func (s *testSubtask) OwnsKeyGroup(int) bool { return true }
-func (s *testSubtask) Now() int64            { return s.now }
-func (s *testSubtask) Log() *slog.Logger     { return slog.New(slog.DiscardHandler) }
+func (s *testSubtask) Now() int64 {
+	if s.budget != nil {
+		s.peak = max(s.peak, s.budget.Used())
+	}
+	return s.now
+}
+func (s *testSubtask) Log() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func (s *testSubtask) Counter(name string) *exec.Counter {
 	if s.counters[name] == nil {
 		s.counters[name] = &exec.Counter{}
