@@ -3,147 +3,113 @@ package op
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
 )
 
 // cellIndex lists the keys present at each of many times: the groups of a window's slices, the join keys of a window.
 // A firing window finds its groups here instead of reading the whole state. Keys are only added, and forgotten with
-// their time. They lie in chunks: rows of a table by key group, time and number, so that they move with their key group;
-// the newest chunk is also in memory and written at barriers.
+// their time. They lie in a windowLog; the newest some are in memory and written when they are many and at barriers.
 type cellIndex struct {
-	table checkpoint.Table
-	cells map[int64]*cell
-	keys  checkpoint.Keys
-	refs  [1]checkpoint.Ref
-	buf   []byte
+	windowLog
+	pending []byte // keys in entries
+	buf     []byte // what visit has read
+	read    []cellChunk
 }
 
-// cell is what is listed at one time.
-type cell struct {
-	parts [checkpoint.KeyGroups]*cellPart
-}
-
-// cellPart is the share of one key group.
-type cellPart struct {
-	chunk uint32 // number of the chunk in memory; those before it are in the table
-	dirty bool   // the chunk in memory is not in the table as it is
-	last  []byte // uvarint length and bytes, key after key
-}
+// cellChunk is a chunk that visit has read.
+type cellChunk struct{ group, end int }
 
 const (
-	cellIndexFormat = "cellindex/1"
-	cellChunk       = 1 << 10 // bytes of a chunk; small, because every open window holds one in memory per key group
+	cellIndexFormat = "cellindex/2"
+	cellPending     = 2 * batch.Size // keys in memory
+	cellVisit       = 64             // chunks read together
 )
 
 func openCellIndex(s exec.Subtask, name string) (*cellIndex, error) {
-	t, err := s.Table(checkpoint.TableOptions{Name: name, Format: cellIndexFormat})
+	l, err := openWindowLog(s, name, cellIndexFormat)
 	if err != nil {
 		return nil, err
 	}
-	x := &cellIndex{table: t, cells: map[int64]*cell{}}
-	err = t.Visit(func(key, _ []byte) bool {
-		p := x.part(windowEnd(key[1:]), int(key[0]))
-		p.chunk = max(p.chunk, binary.BigEndian.Uint32(key[9:])+1)
-		return true
-	})
-	return x, err
+	return &cellIndex{windowLog: *l}, nil
 }
 
-func (x *cellIndex) part(at int64, group int) *cellPart {
-	c := x.cells[at]
-	if c == nil {
-		c = &cell{}
-		x.cells[at] = c
-	}
-	if c.parts[group] == nil {
-		c.parts[group] = &cellPart{}
-	}
-	return c.parts[group]
-}
-
-// add lists key, whose hash is hash, at time at.
+// add lists key, whose hash is hash, at time at. An entry is a uvarint length and the bytes.
 func (x *cellIndex) add(at int64, hash uint64, key []byte) error {
-	g := checkpoint.KeyGroup(hash)
-	p := x.part(at, g)
-	p.last = append(binary.AppendUvarint(p.last, uint64(len(key))), key...)
-	p.dirty = true
-	if len(p.last) < cellChunk {
+	x.cell(at)
+	start := len(x.pending)
+	x.pending = append(binary.AppendUvarint(x.pending, uint64(len(key))), key...)
+	x.windowLog.add(at, hash, x.pending[start:])
+	if len(x.entries) < cellPending {
 		return nil
 	}
-	if err := x.write(at, g, p); err != nil {
-		return err
-	}
-	p.chunk, p.last = p.chunk+1, p.last[:0]
-	return nil
-}
-
-// find probes for a chunk.
-func (x *cellIndex) find(at int64, group int, chunk uint32) (checkpoint.Ref, error) {
-	x.keys.Reset()
-	b := append(x.keys.Buf, byte(group))
-	b = append(b, windowKey(at)...)
-	b = binary.BigEndian.AppendUint32(b, chunk)
-	x.keys.Buf, x.keys.Ends = b, append(x.keys.Ends, int32(len(b)))
-	x.keys.Hashes = append(x.keys.Hashes, subHash(uint64(group)<<57, b))
-	err := x.table.Probe(&x.keys, x.refs[:])
-	return x.refs[0], err
-}
-
-func (x *cellIndex) write(at int64, group int, p *cellPart) error {
-	r, err := x.find(at, group, p.chunk)
-	if err != nil {
-		return err
-	}
-	if r == checkpoint.NoRow {
-		if r, _, err = x.table.Insert(&x.keys, 0, 0); err != nil {
-			return err
-		}
-	}
-	x.table.Set(r, p.last)
-	p.dirty = false
-	return nil
+	return x.flush()
 }
 
 // flush writes what is only in memory.
 func (x *cellIndex) flush() error {
-	for at, c := range x.cells {
-		for g, p := range c.parts {
-			if p != nil && p.dirty {
-				if err := x.write(at, g, p); err != nil {
+	err := x.commit()
+	x.pending = x.pending[:0]
+	return err
+}
+
+var errCellIndex = errors.New("window index: a chunk is missing or damaged")
+
+// visit calls f for the keys of the key groups from ≤ group < to listed at time at, by group in the order they were added,
+// until it fails.
+func (x *cellIndex) visit(at int64, from, to int, f func(group int, key []byte) error) error {
+	if err := x.flush(); err != nil {
+		return err
+	}
+	x.keys.Reset()
+	for g := from; g < to; g++ {
+		for n := range x.chunks(at, g) {
+			appendChunkKey(&x.keys, at, g, n)
+			if x.keys.Len() == cellVisit {
+				if err := x.visitChunks(f); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return nil
+	return x.visitChunks(f)
 }
 
-var errCellIndex = errors.New("window index: a chunk is missing or damaged")
-
-// visit calls f for the keys of one key group listed at time at, in the order they were added, until it fails.
-func (x *cellIndex) visit(at int64, group int, f func(key []byte) error) error {
-	c := x.cells[at]
-	if c == nil || c.parts[group] == nil {
-		return nil
+// visitChunks calls f for what is listed in the chunks in keys. What f adds may change the table: it is given copies.
+func (x *cellIndex) visitChunks(f func(group int, key []byte) error) error {
+	x.refs = resize(x.refs, x.keys.Len())
+	if err := x.table.Probe(&x.keys, x.refs); err != nil {
+		return err
 	}
-	p := c.parts[group]
-	for i := uint32(0); i < p.chunk; i++ {
-		r, err := x.find(at, group, i)
-		if err != nil {
-			return err
-		}
+	x.buf, x.read = x.buf[:0], x.read[:0]
+	for i, r := range x.refs {
 		if r == checkpoint.NoRow {
 			return errCellIndex
 		}
-		x.buf = append(x.buf[:0], x.table.Value(r)...)
-		if err := eachKey(x.buf, f); err != nil {
+		x.buf = append(x.buf, x.table.Value(r)...)
+		x.read = append(x.read, cellChunk{group: int(x.keys.Key(i)[0]), end: len(x.buf)})
+	}
+	x.keys.Reset()
+	start := 0
+	for _, c := range x.read {
+		if err := eachKey(x.buf[start:c.end], func(key []byte) error { return f(c.group, key) }); err != nil {
 			return err
 		}
+		start = c.end
 	}
-	return eachKey(p.last, f)
+	return nil
+}
+
+// size is about how many bytes are listed for a key group at time at.
+func (x *cellIndex) size(at int64, group int) int {
+	n := x.chunks(at, group)
+	size := 0
+	for i := range min(n, 8) {
+		size += chunkBytes(i)
+	}
+	return size + int(n-min(n, 8))*logChunkMax
 }
 
 func eachKey(b []byte, f func(key []byte) error) error {
@@ -162,34 +128,38 @@ func eachKey(b []byte, f func(key []byte) error) error {
 
 // drop forgets a time.
 func (x *cellIndex) drop(at int64) error {
-	c := x.cells[at]
-	if c == nil {
+	if x.cells[at] == nil {
 		return nil
 	}
-	for g, p := range c.parts {
-		if p == nil {
-			continue
-		}
-		for i := uint32(0); i <= p.chunk; i++ {
-			r, err := x.find(at, g, i)
-			if err != nil {
-				return err
-			}
-			if r != checkpoint.NoRow {
-				x.table.Delete(r)
+	if err := x.flush(); err != nil {
+		return err
+	}
+	x.keys.Reset()
+	for g, n := range x.cells[at] {
+		for i := range n {
+			appendChunkKey(&x.keys, at, g, i)
+			if x.keys.Len() == batch.Size {
+				if err := x.dropChunks(); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	delete(x.cells, at)
-	return nil
+	return x.dropChunks()
 }
 
-// times are the times at which something is listed, ascending.
-func (x *cellIndex) times() []int64 {
-	out := make([]int64, 0, len(x.cells))
-	for at := range x.cells {
-		out = append(out, at)
+// dropChunks removes the chunks in keys.
+func (x *cellIndex) dropChunks() error {
+	x.refs = resize(x.refs, x.keys.Len())
+	if err := x.table.Probe(&x.keys, x.refs); err != nil {
+		return err
 	}
-	slices.Sort(out)
-	return out
+	for _, r := range x.refs {
+		if r != checkpoint.NoRow {
+			x.table.Delete(r)
+		}
+	}
+	x.keys.Reset()
+	return nil
 }

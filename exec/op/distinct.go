@@ -154,17 +154,15 @@ func (d *distinctSet) sweep() {
 // dropWindow removes the values of the window ending at end.
 func (d *distinctSet) dropWindow(end int64) error {
 	d.keys.Reset()
-	for g := range checkpoint.KeyGroups {
-		err := d.index.visit(end, g, func(key []byte) error {
-			addCellKey(&d.keys, end, key, uint64(g)<<57)
-			if d.keys.Len() < batch.Size {
-				return nil
-			}
-			return d.drop()
-		})
-		if err != nil {
-			return err
+	err := d.index.visit(end, 0, checkpoint.KeyGroups, func(group int, key []byte) error {
+		addCellKey(&d.keys, end, key, uint64(group)<<57)
+		if d.keys.Len() < batch.Size {
+			return nil
 		}
+		return d.drop()
+	})
+	if err != nil {
+		return err
 	}
 	if err := d.drop(); err != nil {
 		return err

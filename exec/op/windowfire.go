@@ -21,7 +21,10 @@ func (w *windowAggregate) advance(wm exec.Watermark, out exec.Emitter) error {
 	if wm < w.next {
 		return nil
 	}
-	w.order = w.index.times()
+	if err := w.index.flush(); err != nil {
+		return err
+	}
+	w.order = w.index.times(w.order[:0])
 	if err := w.eachDue(before, func(end int64) error { return w.fire(end, out) }); err != nil {
 		return err
 	}
@@ -136,20 +139,15 @@ func (p *keyPage) sorted() *checkpoint.Keys {
 // eachPage calls f for the keys of a cell, a page at a time.
 func (w *windowAggregate) eachPage(cell int64, f func() error) error {
 	w.page.keys.Reset()
-	for g := range checkpoint.KeyGroups {
-		err := w.index.visit(cell, g, func(group []byte) error {
-			addCellKey(&w.page.keys, cell, group, uint64(g)<<57)
-			if w.page.full() {
-				return f()
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	err := w.index.visit(cell, 0, checkpoint.KeyGroups, func(g int, group []byte) error {
+		addCellKey(&w.page.keys, cell, group, uint64(g)<<57)
+		if w.page.full() {
+			return f()
 		}
-	}
-	if w.page.keys.Len() == 0 {
 		return nil
+	})
+	if err != nil || w.page.keys.Len() == 0 {
+		return err
 	}
 	return f()
 }
@@ -224,23 +222,22 @@ func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
 	to, _ := slices.BinarySearch(w.order, end+1)
 	cells := w.order[from:to]
 	w.merged.reset()
-	for g := range checkpoint.KeyGroups {
+	for g := 0; g < checkpoint.KeyGroups; {
+		to := w.mergedTogether(cells, g)
 		// After a restore, a group may have fired this window already.
 		if w.restored == nil || exec.Watermark(w.clock.fireTime(end)) > w.restored[g] {
 			for _, cell := range cells {
-				if w.index.cells[cell].parts[g] == nil {
-					continue
-				}
-				if err := w.mergeSlice(cell, g); err != nil {
+				if err := w.mergeSlice(cell, g, to); err != nil {
 					return err
 				}
 			}
 		}
-		if w.merged.len() >= batch.Size || g == checkpoint.KeyGroups-1 {
+		if w.merged.len() >= batch.Size || to == checkpoint.KeyGroups {
 			if err := w.emitMerged(end, out); err != nil {
 				return err
 			}
 		}
+		g = to
 	}
 	for len(cells) > 0 && w.clock.last(cells[0]) <= end {
 		if err := w.dropCell(cells[0]); err != nil {
@@ -252,8 +249,29 @@ func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
 	return nil
 }
 
-// mergeSlice adds the rows of a slice and key group to w.merged.
-func (w *windowAggregate) mergeSlice(cell int64, group int) error {
+// mergeBytes bounds how many bytes of keys are merged together, of more than one key group.
+const mergeBytes = 256 << 10
+
+// mergedTogether is behind the key groups, from group on, that are merged together.
+func (w *windowAggregate) mergedTogether(cells []int64, group int) int {
+	for size := 0; group < checkpoint.KeyGroups; group++ {
+		if size > 0 && w.restored != nil {
+			break
+		}
+		part := 0
+		for _, cell := range cells {
+			part += w.index.size(cell, group)
+		}
+		if size > 0 && size+part > mergeBytes {
+			break
+		}
+		size += max(part, 1)
+	}
+	return group
+}
+
+// mergeSlice adds the rows of a slice and the key groups from ≤ group < to to w.merged.
+func (w *windowAggregate) mergeSlice(cell int64, from, to int) error {
 	page := &w.page
 	page.keys.Reset()
 	add := func() error {
@@ -270,7 +288,7 @@ func (w *windowAggregate) mergeSlice(cell int64, group int) error {
 		page.keys.Reset()
 		return nil
 	}
-	err := w.index.visit(cell, group, func(key []byte) error {
+	err := w.index.visit(cell, from, to, func(group int, key []byte) error {
 		addCellKey(&page.keys, cell, key, uint64(group)<<57)
 		if page.full() {
 			return add()
