@@ -1,7 +1,6 @@
 package op
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -20,7 +19,10 @@ type DedupSpec struct {
 	Time             int  // rowtime column; -1: processing time, the order of arrival
 	Last             bool // the last row; else the first
 	EmitUpdateBefore bool
-	TTL              int64 // ms, 0 = none
+	// EachChange asks for a change for every row that becomes the last, as Flink sends them without mini-batches; a temporal
+	// join reads them as versions. Else those of a key in a batch are one.
+	EachChange bool
+	TTL        int64 // ms, 0 = none
 }
 
 // NewDedup is Flink's Deduplicate. Rows must be exchanged by Key.
@@ -40,91 +42,6 @@ func NewDedup(spec DedupSpec) func() exec.Operator {
 		}
 		return &dedupFirst{spec: spec}
 	}
-}
-
-// dedupLast keeps the last row of every key; with a rowtime after eight bytes of its time.
-type dedupLast struct {
-	exec.Stateless
-	spec DedupSpec
-	rows checkpoint.Table
-	enc  *exec.KeyEncoder
-	keys checkpoint.Keys
-	refs []checkpoint.Ref
-	row  []byte
-	head int
-	out  *batch.Builder
-}
-
-// Open implements exec.Operator.
-func (d *dedupLast) Open(s exec.Subtask) (err error) {
-	d.enc = exec.NewKeyEncoder(d.spec.Key)
-	d.out = batch.NewBuilder(d.spec.Input)
-	format := "last/1:"
-	if d.spec.Time >= 0 {
-		d.head, format = 8, "last-by-time/1:"
-	}
-	d.rows, err = s.Table(checkpoint.TableOptions{Name: "rows", Format: format + rowFormat(d.spec.Input), TTL: d.spec.TTL})
-	return err
-}
-
-// Process implements exec.Operator.
-func (d *dedupLast) Process(_ int, b *batch.Batch, out exec.Emitter) error {
-	d.enc.Encode(b, &d.keys)
-	d.refs = resize(d.refs, d.keys.Len())
-	if err := d.rows.Probe(&d.keys, d.refs); err != nil {
-		return err
-	}
-	for i := range d.refs {
-		if err := d.offer(b, i, b.Row(i)); err != nil {
-			return fmt.Errorf("deduplication state: %w", err)
-		}
-		if d.out.Len() >= batch.Size-1 {
-			if err := flush(d.out, out); err != nil {
-				return err
-			}
-		}
-	}
-	return flush(d.out, out)
-}
-
-func (d *dedupLast) offer(b *batch.Batch, i, r int) error {
-	d.row = d.row[:0]
-	at := int64(0)
-	if d.spec.Time >= 0 {
-		v := b.Cols[d.spec.Time]
-		if v.IsNull(r) {
-			return nullTime(r, d.spec.Input.Columns[d.spec.Time].Name)
-		}
-		at = millis(v, v.Idx(r))
-		d.row = binary.LittleEndian.AppendUint64(d.row, uint64(at))
-	}
-	d.row = appendRow(d.row, b, r)
-	ref, created := d.refs[i], false
-	if ref == checkpoint.NoRow {
-		var err error
-		if ref, created, err = d.rows.Insert(&d.keys, i, 0); err != nil {
-			return err
-		}
-		d.refs[i] = ref
-	}
-	old := d.rows.Value(ref)
-	switch {
-	case created:
-		copyRow(d.out, b, r, types.Insert)
-	case d.spec.Time >= 0 && at < word(old, 0):
-		return nil
-	case d.spec.Time < 0 && d.spec.TTL == 0 && bytes.Equal(old, d.row):
-		return nil
-	default:
-		if d.spec.EmitUpdateBefore {
-			if err := emitRow(d.out, old[d.head:], types.UpdateBefore); err != nil {
-				return err
-			}
-		}
-		copyRow(d.out, b, r, types.UpdateAfter)
-	}
-	d.rows.Set(ref, d.row)
-	return nil
 }
 
 // dedupFirst keeps the earliest row of every key until the watermark has reached it, then only that it has left.

@@ -87,8 +87,9 @@ func timedText(rows []string) string {
 
 func TestDedup(t *testing.T) {
 	spec := func(time int, last bool) DedupSpec {
-		return DedupSpec{Input: timedSchema, Key: []int{0}, Time: time, Last: last, EmitUpdateBefore: true}
+		return DedupSpec{Input: timedSchema, Key: []int{0}, Time: time, Last: last, EmitUpdateBefore: true, EachChange: true}
 	}
+	net := func(s DedupSpec) DedupSpec { s.EachChange = false; return s }
 	noBefore := func(s DedupSpec) DedupSpec { s.EmitUpdateBefore = false; return s }
 	ttl := func(s DedupSpec) DedupSpec { s.TTL = 1000; return s }
 	for _, c := range []struct {
@@ -105,6 +106,14 @@ func TestDedup(t *testing.T) {
 			[]string{"+I a@5:1", "+U a@5:1"}},
 		{"last by event time", spec(1, true), []string{"a@5:1", "a@4:2", "a@5:3", "restart", "a@5:3", "a@6:4, b@1:1"},
 			[]string{"+I a@5:1", "", "-U a@5:1, +U a@5:3", "-U a@5:3, +U a@5:3", "-U a@5:3, +U a@6:4, +I b@1:1"}},
+		{"last by processing time, of a batch", net(spec(-1, true)), []string{"a@5:1, b@1:1, a@1:2, b@1:1", "restart", "a@1:2, b@1:2, b@1:1", "a@1:3, c@1:1, a@1:4"},
+			[]string{"+I a@1:2, +I b@1:1", "", "+I c@1:1, -U a@1:2, +U a@1:4"}},
+		{"last by event time, of a batch", net(spec(1, true)), []string{"a@5:1, b@1:1, a@4:2, a@5:3", "a@4:2", "restart", "a@4:1, a@5:4, a@6:4, a@3:1, b@1:1"},
+			[]string{"+I b@1:1, +I a@5:3", "", "-U a@5:3, +U a@6:4, -U b@1:1, +U b@1:1"}},
+		{"last by event time, of a batch without -U", net(noBefore(spec(1, true))), []string{"a@5:1, b@1:1, a@4:2, a@5:3", "a@4:2, a@5:4, c@1:1"},
+			[]string{"+I b@1:1, +I a@5:3", "+U a@5:4, +I c@1:1"}},
+		{"last by event time without -U", noBefore(spec(1, true)), []string{"a@5:1, b@1:1, a@4:2, a@5:3", "a@4:2, a@5:4, c@1:1"},
+			[]string{"+I a@5:1, +I b@1:1, +U a@5:3", "+U a@5:4, +I c@1:1"}},
 		{"first by event time", spec(1, false),
 			[]string{"a@5:1, a@3:2, a@3:3, b@4:1", "wm 2", "restart", "a@2:4", "wm 3", "a@3:5, c@2:1, c@3:2", "wm 4", "a@9:6", "wm max"},
 			[]string{"", "", "", "+I a@2:4", "", "+I c@3:2, +I b@4:1", "", ""}},

@@ -153,6 +153,20 @@ func (c *rowCodec) encodeColumn(b *batch.Batch, v *batch.Vec, f rowField, e *enc
 	}
 }
 
+// millis is the value of column k, of type t, of a row: a timestamp that is not NULL, in ms.
+func (c *rowCodec) millis(row []byte, k int, t types.Type) (int64, error) {
+	if len(row) < c.head {
+		return 0, errJoinState
+	}
+	v := batch.Vec{Type: t}
+	if at := c.fields[k].slot; t.Phys() == types.PhysI128 {
+		v.I128 = []types.Int128{{Lo: uint64(word(row, at)), Hi: word(row, at+8)}}
+	} else {
+		return floorDiv(word(row, at), 1000), nil
+	}
+	return millis(&v, 0), nil
+}
+
 // decode appends rows, as encode made them, to cols. The texts of all are copied at once.
 func (c *rowCodec) decode(rows [][]byte, cols []*batch.ColBuilder) error {
 	texts, err := c.copyTexts(rows)
