@@ -291,7 +291,7 @@ func (n *Rank) lower(l *lowering, x *exec.Node, p *phys) {
 		return
 	}
 	spec := op.RankSpec{Input: in, Partition: n.Partition, Order: opKeys(n.Order), Strategy: n.strategy(p), From: n.From, To: n.To,
-		ToColumn: n.ToColumn, Number: n.Number != "", EmitUpdateBefore: p.before(), TTL: l.ttl(), EachChange: each, Output: x.Output}
+		ToColumn: n.ToColumn, Number: n.Number != "", EmitUpdateBefore: p.before(), TTL: l.ttl(), EachChange: each, Mini: mini, Output: x.Output}
 	switch spec.Strategy {
 	case op.RankAppend:
 		if n.arrival() {

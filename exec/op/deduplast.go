@@ -198,9 +198,9 @@ func (d *dedupLast) emit(b *batch.Batch, out exec.Emitter) error {
 		if old == nil {
 			kind = types.Insert
 		} else {
-			d.changes.add(old, types.UpdateBefore, 0)
+			d.changes.add(old, types.UpdateBefore)
 		}
-		d.changes.add(d.coded.row(int(d.encAt[i])), kind, 0)
+		d.changes.add(d.coded.row(int(d.encAt[i])), kind)
 	}
 	return d.changes.flush(out)
 }

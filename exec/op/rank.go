@@ -42,6 +42,7 @@ type RankSpec struct {
 	// EachChange asks for all changes of an append-only input, as Flink sends them; a temporal join reads them as versions. Else those
 	// of a batch may be merged.
 	EachChange bool
+	Mini       MiniBatch     // without EachChange
 	Output     *types.Schema // the input's columns, and with Number the place
 }
 

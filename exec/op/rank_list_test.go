@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 )
 
@@ -60,5 +62,57 @@ func TestRankAllocations(t *testing.T) {
 	run()
 	if n := testing.AllocsPerRun(20, run); n != 0 {
 		t.Errorf("%v allocations for a batch of which nothing comes in", n)
+	}
+}
+
+// TestRankMiniBatch: the changes of several batches leave together, when there are enough rows, time has passed, a watermark
+// or a barrier comes; the result is that of single batches.
+func TestRankMiniBatch(t *testing.T) {
+	for _, number := range []bool{true, false} {
+		spec := rankSpec(RankAppend, 1, 10, number)
+		single := openOp(t, NewRank(spec), newSubtask(t, 1<<20))
+		spec.Mini = MiniBatch{Size: 3 * batch.Size, Latency: 100}
+		s := newSubtask(t, 1<<20)
+		o := openOp(t, NewRank(spec), s)
+		want, got := map[string]int{}, map[string]int{}
+		out := &rowCollector{}
+		for i, b := range rankBatches(300, false)[:24] {
+			if err := single.Process(0, b, out); err != nil {
+				t.Fatal(err)
+			}
+			fold(t, want, out.take())
+			if err := o.Process(0, b, out); err != nil {
+				t.Fatal(err)
+			}
+			if ended := i%8 == 2; ended != (len(out.rows) > 0) {
+				t.Fatalf("batch %d: %d rows", i, len(out.rows))
+			}
+			var err error
+			switch i % 8 {
+			case 3:
+				err = o.OnWatermark(1, out)
+			case 5:
+				timer := o.(exec.ProcessingTimer)
+				if at, ok := timer.NextTimer(); !ok || at != s.now+100 {
+					t.Fatalf("the timer is at %d, %v", at, ok)
+				}
+				err = timer.OnTimer(s.now+100, out)
+			case 7:
+				_, err = o.OnBarrier(checkpoint.Barrier{}, out)
+			case 2:
+			default:
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			fold(t, got, out.take())
+			if w, g := sorted(want), sorted(got); !slices.Equal(w, g) {
+				t.Fatalf("number %v, after batch %d there are %d rows, want %d", number, i, len(g), len(w))
+			}
+			if _, ok := o.(exec.ProcessingTimer).NextTimer(); ok {
+				t.Fatal("a timer is left")
+			}
+		}
 	}
 }

@@ -8,20 +8,15 @@ import (
 
 // rowChanges collects encoded rows for the output, which are decoded a batch at a time. They are borrowed until flush.
 type rowChanges struct {
-	codec  *rowCodec
-	out    *batch.Builder
-	place  bool // behind the columns of a row comes its place
-	rows   [][]byte
-	kinds  []types.RowKind
-	places []int64
+	codec *rowCodec
+	out   *batch.Builder
+	rows  [][]byte
+	kinds []types.RowKind
 }
 
-// add adds a row; without a column for it place is not looked at.
-func (c *rowChanges) add(row []byte, k types.RowKind, place int64) {
+// add adds a row.
+func (c *rowChanges) add(row []byte, k types.RowKind) {
 	c.rows, c.kinds = append(c.rows, row), append(c.kinds, k)
-	if c.place {
-		c.places = append(c.places, place)
-	}
 }
 
 // room makes room for n rows that are to be in one batch.
@@ -37,14 +32,7 @@ func (c *rowChanges) flush(next exec.Emitter) error {
 	if len(c.rows) == 0 {
 		return nil
 	}
-	n := len(c.out.Cols)
-	if c.place {
-		n--
-		col := c.out.Cols[n]
-		at := col.AppendN(len(c.places))
-		copy(col.I64[at:], c.places)
-	}
-	if err := c.codec.decode(c.rows, c.out.Cols[:n]); err != nil {
+	if err := c.codec.decode(c.rows, c.out.Cols); err != nil {
 		c.out.Abandon()
 		return err
 	}
@@ -52,6 +40,6 @@ func (c *rowChanges) flush(next exec.Emitter) error {
 		c.out.RowKindDone(k)
 	}
 	clear(c.rows)
-	c.rows, c.kinds, c.places = c.rows[:0], c.kinds[:0], c.places[:0]
+	c.rows, c.kinds = c.rows[:0], c.kinds[:0]
 	return flush(c.out, next)
 }

@@ -29,6 +29,46 @@ func (c *ColBuilder) AppendN(n int) int {
 	return at
 }
 
+// AppendEither appends rows of v or of other, columns of the same type, in the order given: a physical row of v, or ^ one of
+// other.
+func (c *ColBuilder) AppendEither(v, other *Vec, rows []int32) {
+	if v.Const || other.Const || v.Valid != nil || other.Valid != nil || c.valid != nil {
+		for _, r := range rows {
+			if r >= 0 {
+				c.AppendFrom(v, int(r))
+			} else {
+				c.AppendFrom(other, int(^r))
+			}
+		}
+		return
+	}
+	switch c.Type.Phys() {
+	case types.PhysI64:
+		c.I64 = gatherEither(c.I64, v.I64, other.I64, rows)
+	case types.PhysF64:
+		c.F64 = gatherEither(c.F64, v.F64, other.F64, rows)
+	case types.PhysBool:
+		c.Bool = gatherEither(c.Bool, v.Bool, other.Bool, rows)
+	case types.PhysStr:
+		c.Str = gatherEither(c.Str, v.Str, other.Str, rows)
+	case types.PhysI128:
+		c.I128 = gatherEither(c.I128, v.I128, other.I128, rows)
+	}
+	c.n += len(rows)
+}
+
+func gatherEither[T any](dst, v, other []T, rows []int32) []T {
+	dst = slices.Grow(dst, len(rows))
+	for _, r := range rows {
+		if r >= 0 {
+			dst = append(dst, v[r])
+		} else {
+			dst = append(dst, other[^r])
+		}
+	}
+	return dst
+}
+
 // Nullify makes value r NULL. What is stored there has to stay safe to read.
 func (c *ColBuilder) Nullify(r int) {
 	if c.valid == nil {
