@@ -37,6 +37,7 @@ type materialize struct {
 	refs    []checkpoint.Ref
 	row, id []byte
 	list    []byte
+	large   largeLists
 	gone    []checkpoint.Ref
 	out     *batch.Builder
 }
@@ -49,14 +50,15 @@ func (m *materialize) Open(s exec.Subtask) (err error) {
 	}
 	m.missing = s.Counter("materialize-missing")
 	m.out = batch.NewBuilder(m.spec.Input)
-	m.table, err = s.Table(checkpoint.TableOptions{
-		Name: "rows", Format: "list/1:" + fmt.Sprint(m.spec.InputKey) + rowFormat(m.spec.Input), TTL: m.spec.TTL,
-	})
-	return err
+	format := "list/1:" + fmt.Sprint(m.spec.InputKey) + rowFormat(m.spec.Input)
+	if m.table, err = s.Table(checkpoint.TableOptions{Name: "rows", Format: format, TTL: m.spec.TTL}); err != nil {
+		return err
+	}
+	return m.large.open(s, format, m.spec.TTL)
 }
 
 // Process implements exec.Operator. A row's value in state is its list: per entry uvarint length of the identity,
-// identity, uvarint length of the row, row. An emptied list stays until the end of the batch.
+// identity, uvarint length of the row, row; or it says that the list is large. An emptied list stays until the end of the batch.
 func (m *materialize) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 	m.enc.Encode(b, &m.keys)
 	m.refs = resize(m.refs, m.keys.Len())
@@ -81,7 +83,7 @@ func (m *materialize) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 		if m.same != nil {
 			m.id = m.same.AppendKey(m.id, b, r)
 		}
-		if err := m.change(b, m.refs[i], r); err != nil {
+		if err := m.change(b, i, r); err != nil {
 			return fmt.Errorf("materialize state: %w", err)
 		}
 		if m.out.Full() {
@@ -95,11 +97,19 @@ func (m *materialize) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 			m.table.Delete(ref)
 		}
 	}
+	if err := m.large.done(); err != nil {
+		return err
+	}
 	return flush(m.out, out)
 }
 
-func (m *materialize) change(b *batch.Batch, ref checkpoint.Ref, r int) error {
+// change applies row r of b, of key i.
+func (m *materialize) change(b *batch.Batch, i, r int) error {
+	ref := m.refs[i]
 	list := m.table.Value(ref)
+	if isLarge(list) {
+		return m.changeLarge(b, i, r, list)
+	}
 	start, end, found := m.find(list)
 	if !b.Kind(r).IsRetract() {
 		kind := types.UpdateAfter
@@ -115,6 +125,9 @@ func (m *materialize) change(b *batch.Batch, ref checkpoint.Ref, r int) error {
 			m.list = m.appendEntry(append(m.list, list...))
 		}
 		copyRow(m.out, b, r, kind)
+		if outgrown(m.list) {
+			return m.grow(i)
+		}
 		m.table.Set(ref, m.list)
 		return nil
 	}
@@ -132,6 +145,20 @@ func (m *materialize) change(b *batch.Batch, ref checkpoint.Ref, r int) error {
 	case wasLast:
 		return emitRow(m.out, lastRow(m.list), types.UpdateAfter)
 	}
+	return nil
+}
+
+// grow keeps m.list as a large one of key i.
+func (m *materialize) grow(i int) error {
+	b, err := m.large.at(&m.keys, i)
+	if err != nil {
+		return err
+	}
+	value, err := m.large.take(b, m.list)
+	if err != nil {
+		return err
+	}
+	m.table.Set(m.refs[i], value)
 	return nil
 }
 
