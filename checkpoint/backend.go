@@ -35,8 +35,8 @@ var ErrSealing = errors.New("the state of an earlier checkpoint is still being w
 // Backend is the keyed state of one task: the tables of all operators in a chain, in one Pebble. Its directory
 // local/<name> is worthless after the process; what survives are the hard links in chk-<id>/<name>.
 //
-// All methods but the function that Seal returns are for the subtask's goroutine. Pebble is opened when there is
-// something to put into it.
+// All methods but the function that Seal returns are for the subtask's goroutine. Pebble is opened when rows outgrow memory;
+// until then what changed is in segments (segments.go).
 type Backend struct {
 	owner  *Owner
 	fs     vfs.FS
@@ -55,16 +55,24 @@ type Backend struct {
 	// cutMu is held while sealed rows are written and Pebble's files are linked into a checkpoint: by the asynchronous
 	// part of a seal, or by the subtask when it needs room first.
 	cutMu sync.Mutex
-	db    *pebble.DB
+	db    *pebble.DB // changed on the subtask's goroutine only
 	dbDir string
 	cache *pebble.Cache
 	// compactions are those of db; spilled tells them that rows are on disk only.
 	compactions *compactions
 	spilled     atomic.Bool
-	unwritten   []*sealSet // sealed, not yet in Pebble; oldest first
-	ssts        int        // names of ingested files
-	crcs        map[string]StateFile
-	catalog     []byte // as last written
+	unwritten   []*sealSet // sealed, not yet in a segment or Pebble; oldest first
+	// segments hold all rows while db is nil; segmentBytes are theirs.
+	segments     []segment
+	segmentBytes atomic.Int64
+	limits       segmentLimits
+	ssts         int // names of ingested files
+	crcs         map[string]StateFile
+	catalog      []byte // as last written
+
+	sets   uint64 // number of the newest set
+	rebase rebase
+	ended  bool // SealLast was called
 
 	seq  uint16        // number of the newest seal
 	pend atomic.Uint64 // unwritten seals: count<<16 | first number
@@ -95,6 +103,7 @@ func OpenBackend(owner *Owner, name string, o BackendOptions) (*Backend, error) 
 	b := &Backend{
 		owner: owner, fs: fs, name: name, dir: fs.PathJoin(owner.localDir(), name),
 		budget: o.Budget, log: o.Log, now: o.Now, crcs: map[string]StateFile{},
+		limits: defaultSegmentLimits,
 	}
 	for g := range KeyGroups {
 		if o.OwnsKeyGroup == nil || o.OwnsKeyGroup(g) {
@@ -330,7 +339,7 @@ func (b *Backend) closeSources() error {
 	var errs []error
 	for _, s := range b.sources {
 		if s != b.adopted {
-			errs = append(errs, b.guard(s.db.Close), b.fs.RemoveAll(s.dir))
+			errs = append(errs, s.close(b))
 		}
 	}
 	b.sources, b.adopted = nil, nil

@@ -270,14 +270,14 @@ func TestSnapshotAfterFault(t *testing.T) {
 }
 
 func TestSnapshotIsIncremental(t *testing.T) {
-	// Goal: an idle checkpoint writes no new SST, and known files are not read again.
+	// Goal: an idle checkpoint writes no new file of rows.
 	owner := testOwner(t)
 	b, tb := openTable(t, owner, 1<<30)
 	defer b.Close()
-	ssts := func(fs []StateFile) map[string]bool {
+	rows := func(fs []StateFile) map[string]bool {
 		m := map[string]bool{}
 		for _, f := range fs {
-			if strings.HasSuffix(f.Path, ".sst") {
+			if strings.HasSuffix(f.Path, segmentSuffix) {
 				m[f.Path[strings.LastIndex(f.Path, "/"):]] = true
 			}
 		}
@@ -302,8 +302,8 @@ func TestSnapshotIsIncremental(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := ssts(seal(2))
-	if second := ssts(seal(3)); fmt.Sprint(first) != fmt.Sprint(second) || len(first) != 1 {
+	first := rows(seal(2))
+	if second := rows(seal(3)); fmt.Sprint(first) != fmt.Sprint(second) || len(first) != 1 {
 		t.Fatalf("idle: %v, then %v", first, second)
 	}
 	// Called once: the second call is an error, not a second snapshot.

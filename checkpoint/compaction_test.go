@@ -26,7 +26,7 @@ func sealRows(t *testing.T, b *Backend, tb Table, id ID, n uint64) []StateFile {
 }
 
 func TestCompactionsWait(t *testing.T) {
-	// Goal: a state in memory is not compacted because of small files; it is when they are many, and one that spills at
+	// Goal: a Pebble of a state in memory is not compacted because of small files; it is when they are many, and one that spills at
 	// Pebble's own pace.
 	for _, c := range []struct {
 		limit   int64
@@ -34,6 +34,9 @@ func TestCompactionsWait(t *testing.T) {
 		compact bool
 	}{{1 << 30, manyFiles / 2, false}, {1 << 30, 2 * manyFiles, true}, {64 << 10, 4 * l0Files, true}} {
 		b, tb := openTable(t, testOwner(t), c.limit)
+		if err := b.toPebble(); err != nil { // which nothing but a full memory does
+			t.Fatal(err)
+		}
 		for i := range c.seals {
 			sealRows(t, b, tb, ID(i+1), 2000)
 		}

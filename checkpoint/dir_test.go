@@ -334,7 +334,7 @@ func TestDamage(t *testing.T) {
 			owner.Close()
 		}
 	}
-	if tried < 40 {
+	if tried < 24 {
 		t.Fatalf("%d damages tried", tried)
 	}
 	// Both copies: refused, not replaced by the older one.

@@ -220,7 +220,7 @@ func TestDamagedWithoutCommittables(t *testing.T) {
 	}
 	for round, want := range []ID{2, 1} {
 		for _, f := range last.Subtasks[0].Files {
-			if strings.HasSuffix(f.Path, ".sst") {
+			if strings.HasSuffix(f.Path, segmentSuffix) {
 				overwrite(t, mem, "/job/"+f.Path, []byte("x"))
 			}
 		}

@@ -1,10 +1,12 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,13 +64,15 @@ func (g *groupSet) meet(other [2]string) bool {
 	return false
 }
 
-// source is the state of one old subtask.
+// source is the state of one old subtask: a Pebble or segments.
 type source struct {
-	dir     string
-	from    string // the checkpoint's directory
-	db      *pebble.DB
-	catalog catalogRecord
-	raw     []byte
+	dir  string
+	from string     // the checkpoint's directory
+	db   *pebble.DB // nil: segments
+	// segments are in the order they were written.
+	segments []segment
+	catalog  catalogRecord
+	raw      []byte
 	// compactions are those of db.
 	compactions *compactions
 	used        map[uint16]bool // entries whose tables were opened
@@ -107,7 +111,7 @@ func (b *Backend) Restore(ctx context.Context, files []StateFile) error {
 		}
 		if !b.groups.meet(s.catalog.Groups) {
 			// All of it goes to other subtasks.
-			if err := errors.Join(b.guard(s.db.Close), b.fs.RemoveAll(s.dir)); err != nil {
+			if err := s.close(b); err != nil {
 				return b.ioError("cannot close", err)
 			}
 			continue
@@ -115,20 +119,40 @@ func (b *Backend) Restore(ctx context.Context, files []StateFile) error {
 		b.sources = append(b.sources, s)
 	}
 	if len(b.sources) == 1 && b.sources[0].catalog.Groups == b.groups.words() {
-		s := b.sources[0]
-		b.adopted, b.db, b.dbDir, b.catalog, b.compactions = s, s.db, s.dir, s.raw, s.compactions
-		for _, f := range byDir[s.from] {
+		b.adopt(b.sources[0], byDir[b.sources[0].from])
+	}
+	return nil
+}
+
+// adopt goes on with the files of the only source.
+func (b *Backend) adopt(s *source, files []StateFile) {
+	b.adopted, b.catalog = s, s.raw
+	if s.db != nil {
+		b.db, b.dbDir, b.compactions = s.db, s.dir, s.compactions
+		for _, f := range files {
 			if name := b.fs.PathBase(f.Path); strings.HasSuffix(name, ".sst") {
 				b.crcs[name] = StateFile{Size: f.Size, CRC32C: f.CRC32C}
 			}
 		}
-		for _, e := range s.catalog.Tables {
-			for len(b.tables) < int(e.ID) {
-				b.tables = append(b.tables, nil)
-			}
+	} else {
+		b.segments = slices.Clone(s.segments)
+		b.sets = b.segments[len(b.segments)-1].last
+		b.noteSegments()
+	}
+	for _, e := range s.catalog.Tables {
+		for len(b.tables) < int(e.ID) {
+			b.tables = append(b.tables, nil)
 		}
 	}
-	return nil
+}
+
+// close ends the use of what is not adopted.
+func (s *source) close(b *Backend) error {
+	var err error
+	if s.db != nil {
+		err = b.guard(s.db.Close)
+	}
+	return errors.Join(err, b.fs.RemoveAll(s.dir))
 }
 
 func (b *Backend) openSource(ctx context.Context, name string, files []StateFile) (*source, error) {
@@ -141,33 +165,46 @@ func (b *Backend) openSource(ctx context.Context, name string, files []StateFile
 			return nil, err
 		}
 		src, dst := b.fs.PathJoin(b.owner.dir, f.Path), b.fs.PathJoin(s.dir, b.fs.PathBase(f.Path))
-		// SSTs are immutable; Pebble may write to the others.
+		// SSTs and segments are immutable; Pebble may write to the others.
 		put := copySynced
-		if strings.HasSuffix(f.Path, ".sst") {
+		first, last, isSegment := parseSegmentName(b.fs.PathBase(f.Path))
+		if isSegment || strings.HasSuffix(f.Path, ".sst") {
 			put = linkOrCopySynced
 		}
 		if err := put(b.fs, src, dst); err != nil {
 			return nil, b.ioError("cannot restore "+f.Path+" into", err)
 		}
+		if isSegment {
+			s.segments = append(s.segments, segment{first, last, b.fs.PathBase(dst), dst, f.Size, f.CRC32C})
+		}
 	}
-	db, c, err := b.open(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	s.db, s.compactions = db, c
-	v, closer, err := db.Get(catalogKey)
-	if err == nil {
-		s.raw = slices.Clone(v)
-		err = errors.Join(json.Unmarshal(v, &s.catalog), closer.Close())
-	}
+	err := s.open(b)
 	if err == nil && s.catalog.Hash != hashFormat {
 		err = fmt.Errorf("its hash is %q, this program has %q", s.catalog.Hash, hashFormat)
 	}
 	if err != nil {
-		db.Close()
-		return nil, errorf(diag.Data, "state files in %q have no readable table list", b.fs.PathDir(files[0].Path)).Wrap(err)
+		return nil, errors.Join(errorf(diag.Data, "state files in %q have no readable table list", s.from).Wrap(err), s.close(b))
 	}
 	return s, nil
+}
+
+// open opens the files and reads the table list.
+func (s *source) open(b *Backend) (err error) {
+	if len(s.segments) > 0 {
+		slices.SortFunc(s.segments, func(x, y segment) int { return cmp.Compare(x.first, y.first) })
+		s.raw, err = readCatalog(b.fs, s.segments)
+	} else if s.db, s.compactions, err = b.open(s.dir); err == nil {
+		var v []byte
+		var closer io.Closer
+		if v, closer, err = s.db.Get(catalogKey); err == nil {
+			s.raw = slices.Clone(v)
+			err = closer.Close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(s.raw, &s.catalog)
 }
 
 // checkRestored refuses to seal while state in the checkpoint has no table: it would be lost without a word.
@@ -190,11 +227,19 @@ func (b *Backend) checkRestored() error {
 // restoreTable opens a table with the rows that the sources have of it.
 func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 	if s := b.adopted; s != nil {
-		if e := s.entry(op, o.Name); e != nil {
+		e := s.entry(op, o.Name)
+		if e != nil && s.db == nil && e.Stamped != (o.TTL > 0) {
+			b.disown()
+			return b.restoreTable(op, o)
+		}
+		if e != nil {
 			s.used[e.ID] = true
 			if e.Stamped == (o.TTL > 0) {
 				t := newTable(b, e.ID, op, o)
 				b.tables[e.ID-1] = t
+				if s.db == nil {
+					return t, t.replay(s, e)
+				}
 				return t, t.loadAll(b.db)
 			}
 			// TTL came or went: rewrite the rows under a new id.
@@ -210,7 +255,11 @@ func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 	for _, s := range b.sources {
 		if e := s.entry(op, o.Name); e != nil {
 			s.used[e.ID] = true
-			if err := t.importFrom(s, e); err != nil {
+			take := t.importFrom
+			if s.db == nil {
+				take = t.replay
+			}
+			if err := take(s, e); err != nil {
 				return t, err
 			}
 		}

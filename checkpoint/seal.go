@@ -18,8 +18,9 @@ import (
 // A barrier's rows on their way to disk:
 //
 //	Seal (subtask)    copy dirty rows and tombstones into a sealSet; they count as clean and stay resident
-//	cut  (async)      sort, write one SST per set, ingest it; link Pebble's files into chk-<id>/<name>
-//	     (async)      checksum files that are new
+//	cut  (async)      all rows in memory: write one segment per set, link the segments into chk-<id>/<name> (segments.go)
+//	                  else: sort, write one SST per set, ingest it; link Pebble's files into chk-<id>/<name>
+//	     (async)      checksum Pebble's files that are new
 //
 // When the subtask runs out of memory before the asynchronous part got to cut, it cuts itself and then writes its newer
 // rows: they enter Pebble after the links were made, never in an older checkpoint.
@@ -27,19 +28,27 @@ import (
 // sealSet are the rows of one seal, or of one early write.
 type sealSet struct {
 	seq    uint16
+	num    uint64      // of all sets; names the segment
+	drop   uint64      // the segments of sets before this one are of no use behind this set
 	tables []sealTable // ascending id
 	// catalog is the list of tables, written with the first set and whenever it changed.
 	catalog []byte
 }
 
 type sealTable struct {
-	t    *table // for its options; its rows belong to the subtask
-	a    arena
-	ents []sealEnt
-	end  func() // gives back a, which is a view of the table's arena; nil: a holds copies
+	t *table // for its options; its rows belong to the subtask
+	// records are the rows as a segment has them; nil: ents are in a.
+	records *segmentBuf
+	a       arena
+	ents    []sealEnt
+	end     func() // gives back a, which is a view of the table's arena; nil: a holds copies
 }
 
 func (st *sealTable) close() {
+	if st.records != nil {
+		st.records.close()
+		return
+	}
 	if st.end != nil {
 		st.end()
 		return
@@ -60,32 +69,41 @@ func (s *sealSet) close() {
 	s.tables = nil
 }
 
-// copyDirty moves the table's changes into a sealTable: one memory copy per row, none of rows that never change.
-func (t *table) copyDirty(seq uint16) (sealTable, error) {
-	st := sealTable{t: t, ents: make([]sealEnt, 0, len(t.dirty))}
-	if t.o.WriteOnce {
+// takeDirty moves the table's changes into a sealTable: one memory copy per row, none of rows that will not change until it
+// is closed: inPlace says so of all, TableOptions.WriteOnce of a table's.
+func (t *table) takeDirty(seq uint16, inPlace bool) (sealTable, error) {
+	st := sealTable{t: t}
+	inPlace = inPlace || t.o.WriteOnce
+	switch {
+	case inPlace:
 		st.a, st.end = t.a.view()
-	} else {
+	case t.b.db == nil:
+		st.records = &segmentBuf{budget: t.b.budget}
+	default:
 		st.a = newArena(t.b.budget)
+	}
+	if st.records == nil {
+		st.ents = make([]sealEnt, 0, len(t.dirty))
 	}
 	for _, loc := range t.dirty {
 		h := t.a.head(loc)
 		if h.flags&(rowDead|rowMoved) != 0 || h.flags&rowDirty == 0 {
 			continue
 		}
-		to := loc
-		if !t.o.WriteOnce {
-			row := t.a.bytesOf(loc)
-			var ok bool
-			if to, ok = st.a.alloc(len(row)); !ok {
-				st.close()
-				t.err = errorf(diag.External, "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
-				return sealTable{}, t.err
+		deleted := h.flags&rowDeleted != 0
+		switch {
+		case inPlace:
+			st.ents = append(st.ents, sealEnt{h.hash, loc, deleted})
+		case st.records != nil:
+			st.records.add(t, loc, deleted)
+		default:
+			to, err := t.copyRow(&st, loc)
+			if err != nil {
+				return sealTable{}, err
 			}
-			copy(st.a.span(to, len(row)), row)
+			st.ents = append(st.ents, sealEnt{h.hash, to, deleted})
 		}
-		st.ents = append(st.ents, sealEnt{h.hash, to, h.flags&rowDeleted != 0})
-		if h.flags&rowDeleted != 0 {
+		if deleted {
 			t.tombs = append(t.tombs, loc)
 		}
 		h.flags = h.flags&^rowDirty&(1<<rowSeqShift-1) | rowDisk | uint32(seq)<<rowSeqShift
@@ -95,12 +113,27 @@ func (t *table) copyDirty(seq uint16) (sealTable, error) {
 	return st, nil
 }
 
+// copyRow copies the row at loc into the arena of st.
+func (t *table) copyRow(st *sealTable, loc uint32) (uint32, error) {
+	row := t.a.bytesOf(loc)
+	to, ok := st.a.alloc(len(row))
+	if !ok {
+		st.close()
+		t.err = errorf(diag.External, "state table %s: its changes since the last checkpoint exceed %d GiB", t.name, maxChunks*hugePage>>30)
+		return 0, t.err
+	}
+	copy(st.a.span(to, len(row)), row)
+	return to, nil
+}
+
 // sealJob is a checkpoint's seal until its files are known.
 type sealJob struct {
 	id       ID
 	once     sync.Once
 	finished chan struct{}
 	cut      bool
+	pebble   bool        // dir has Pebble's files
+	files    []StateFile // the segments in dir
 	err      error
 	dir      string
 }
@@ -123,6 +156,16 @@ func (j *sealJob) running() bool {
 // checkpoint but still keeps the rows for the next one; after an error, too, the backend can go on and seal again.
 // ErrSealing while the function of an earlier Seal has not returned. Refs end with Seal.
 func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error) {
+	return b.seal(id, false)
+}
+
+// SealLast is Seal at a barrier after which no row is read or changed any more: nothing is copied. The tables can still be
+// sealed again.
+func (b *Backend) SealLast(id ID) (func(context.Context) ([]StateFile, error), error) {
+	return b.seal(id, true)
+}
+
+func (b *Backend) seal(id ID, last bool) (func(context.Context) ([]StateFile, error), error) {
 	if err := b.failed(); err != nil {
 		return nil, err
 	}
@@ -132,27 +175,20 @@ func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error
 	if err := b.checkRestored(); err != nil {
 		return nil, err
 	}
+	if err := b.upkeep(); err != nil {
+		return nil, err
+	}
 	b.seq++
-	set := &sealSet{seq: b.seq, catalog: b.encodeCatalog()}
+	b.sets++
+	set := &sealSet{seq: b.seq, num: b.sets, catalog: b.encodeCatalog()}
+	if b.ended = b.ended || last; b.db == nil && !b.ended {
+		b.rebaseStep(set)
+	}
 	for _, t := range b.tables {
-		if t == nil {
-			continue // an id whose rows got another one
-		}
-		if t.err != nil {
-			return nil, t.err
-		}
-		t.refsOut = false
-		// Tables that are not probed now hold memory too; between batches they can give it up.
-		if b.budget.over() > 0 {
-			if err := t.begin(); err != nil {
-				set.close()
-				return nil, err
-			}
-		}
-		if len(t.dirty) == 0 {
+		if t == nil || len(t.dirty) == 0 {
 			continue
 		}
-		st, err := t.copyDirty(b.seq)
+		st, err := t.takeDirty(b.seq, b.ended)
 		if err != nil {
 			set.close()
 			return nil, err
@@ -161,7 +197,8 @@ func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error
 	}
 	job := &sealJob{id: id, finished: make(chan struct{}), dir: b.fs.PathJoin(b.owner.dir, chkName(id), b.name)}
 	b.cutMu.Lock()
-	if len(set.tables) > 0 || b.db != nil && !bytes.Equal(set.catalog, b.catalog) {
+	hasFiles := b.db != nil || len(b.segments) > 0
+	if len(set.tables) > 0 || set.drop > 0 || hasFiles && !bytes.Equal(set.catalog, b.catalog) {
 		b.unwritten = append(b.unwritten, set)
 		b.notePending()
 	}
@@ -177,20 +214,39 @@ func (b *Backend) Seal(id ID) (func(context.Context) ([]StateFile, error), error
 	}, nil
 }
 
+// upkeep readies the tables for a seal. Those that are not probed now hold memory too; between batches they can give it up.
+func (b *Backend) upkeep() error {
+	for _, t := range b.tables {
+		if t == nil {
+			continue // an id whose rows got another one
+		}
+		if t.err != nil {
+			return t.err
+		}
+		t.refsOut = false
+		if b.budget.over() > 0 && !b.ended {
+			if err := t.begin(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // finish is the asynchronous part of a seal.
 func (b *Backend) finish(ctx context.Context, job *sealJob) ([]StateFile, error) {
 	b.cutMu.Lock()
 	b.cutJob(ctx, job)
-	err, db := job.err, b.db
+	err := job.err
+	if err == nil && b.db == nil && !b.closed {
+		err = b.joinSegments()
+	}
 	b.cutMu.Unlock()
 	if err == nil {
 		err = ctx.Err()
 	}
-	if err == nil && db == nil {
-		return nil, nil // no keyed state yet
-	}
-	var files []StateFile
-	if err == nil {
+	files := job.files // none: no keyed state yet
+	if err == nil && job.pebble {
 		files, err = b.checksum(ctx, job)
 	}
 	if err != nil {
@@ -213,7 +269,7 @@ func (b *Backend) cutJob(ctx context.Context, job *sealJob) {
 		job.err = errors.New("the task has ended")
 		return
 	}
-	if job.err = b.writeSets(); job.err != nil || b.db == nil {
+	if job.err = b.writeSets(); job.err != nil || b.db == nil && len(b.segments) == 0 {
 		return
 	}
 	if job.err = ctx.Err(); job.err != nil {
@@ -226,12 +282,17 @@ func (b *Backend) cutJob(ctx context.Context, job *sealJob) {
 	if job.err = mkdirAllSynced(b.fs, b.fs.PathDir(job.dir)); job.err != nil {
 		return
 	}
+	if b.db == nil {
+		job.err = b.linkSegments(job)
+		return
+	}
 	if job.err = b.guard(func() error { return b.db.Checkpoint(job.dir) }); job.err == nil {
+		job.pebble = true
 		b.paceCompactions()
 	}
 }
 
-// writeSets puts sealed rows into Pebble, oldest seal first. A set that fails stays for the next try. cutMu is held.
+// writeSets puts sealed rows into segments or Pebble, oldest seal first. A set that fails stays for the next try. cutMu is held.
 func (b *Backend) writeSets() error {
 	for len(b.unwritten) > 0 {
 		if err := b.writeSet(b.unwritten[0]); err != nil {
@@ -248,16 +309,18 @@ func (b *Backend) writeSets() error {
 func (b *Backend) spill(t *table) error {
 	b.cutMu.Lock()
 	defer b.cutMu.Unlock()
-	if b.job.running() {
-		b.cutJob(context.Background(), b.job)
+	if err := b.cutNow(); err != nil {
+		return err
 	}
-	if err := b.writeSets(); err != nil {
-		return b.fail(b.ioError("cannot write rows to", err))
+	if b.db == nil {
+		if err := b.toPebble(); err != nil {
+			return b.fail(err)
+		}
 	}
 	if len(t.dirty) == 0 {
 		return nil
 	}
-	st, err := t.copyDirty(b.oldSeq())
+	st, err := t.takeDirty(b.oldSeq(), true)
 	if err != nil {
 		return err
 	}
@@ -269,10 +332,31 @@ func (b *Backend) spill(t *table) error {
 	return nil
 }
 
-// writeSet writes the set as one SST and ingests it. cutMu is held.
+// cutNow ends the part of a seal under way that holds copies of rows. cutMu is held.
+func (b *Backend) cutNow() error {
+	if b.job.running() {
+		b.cutJob(context.Background(), b.job)
+	}
+	if err := b.writeSets(); err != nil {
+		return b.fail(b.ioError("cannot write rows to", err))
+	}
+	return nil
+}
+
+// endSeal writes what is sealed now, so that its copies are given back.
+func (b *Backend) endSeal() error {
+	if !b.pendingSeal() {
+		return nil
+	}
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
+	return b.cutNow()
+}
+
+// writeSet writes the set as a segment, or as one SST that it ingests. cutMu is held.
 func (b *Backend) writeSet(set *sealSet) error {
-	if err := b.ensureDB(); err != nil {
-		return err
+	if b.db == nil {
+		return b.writeSegment(set)
 	}
 	w, err := b.newSST()
 	if err != nil {

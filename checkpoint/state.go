@@ -1,7 +1,7 @@
 package checkpoint
 
 // Keyed state. A Table is one subtask's rows of one purpose: key bytes to value bytes. It lives in memory while it
-// fits and in the subtask's Pebble beyond that; a barrier writes the changed rows as one sorted SST.
+// fits and in the subtask's Pebble beyond that; a barrier writes the changed rows as one segment, or one sorted SST.
 //
 // The contract is made for batches: an operator hashes and encodes the keys of a whole batch, probes once, and then
 // reads and writes values in place.

@@ -18,6 +18,9 @@ func (t *table) begin() error {
 	if t.err == nil {
 		t.err = t.b.failed()
 	}
+	if t.b.ended {
+		return errorf(diag.Internal, "state table %s is used after the last barrier", t.name)
+	}
 	if t.err != nil {
 		return t.err
 	}
@@ -129,6 +132,8 @@ func (t *table) rewrite(i int, evict func(*rowHead) bool) {
 			t.dirty = append(t.dirty, to)
 		} else if th.flags&rowDeleted != 0 {
 			t.tombs = append(t.tombs, to)
+		} else if t.b.rebase.running {
+			t.remark(to) // its new place may have been passed
 		}
 		h.flags |= rowDead
 	}
@@ -173,8 +178,17 @@ func (t *table) shrink() error {
 	if need == 0 {
 		return nil
 	}
+	if t.b.db == nil {
+		// Going to disk is for good: not for the copies of a seal.
+		if err := t.b.endSeal(); err != nil {
+			return err
+		}
+		if need = t.share(); need == 0 {
+			return nil
+		}
+	}
 	target := t.a.bytes - need
-	if t.dirtyBytes*2 < t.a.live {
+	if t.b.db != nil && t.dirtyBytes*2 < t.a.live {
 		t.evict(target, false)
 	}
 	if t.a.bytes <= target {
@@ -182,7 +196,7 @@ func (t *table) shrink() error {
 		return nil
 	}
 	// What is left is changed, being sealed or recently used.
-	if t.dirtyBytes > 0 || t.b.pendingSeal() {
+	if t.b.db == nil || t.dirtyBytes > 0 || t.b.pendingSeal() {
 		if err := t.b.spill(t); err != nil {
 			return err
 		}

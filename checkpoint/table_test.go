@@ -61,6 +61,7 @@ type tableFuzz struct {
 	asyncM   model
 	spilled  bool
 	keyBytes int
+	small    bool // segments are joined and rebased all the time
 }
 
 func (f *tableFuzz) open() {
@@ -69,6 +70,9 @@ func (f *tableFuzz) open() {
 	f.b, err = OpenBackend(f.owner, "agg-0", BackendOptions{Budget: NewMemoryBudget(f.limit), Now: func() int64 { return f.now }})
 	if err != nil {
 		f.t.Fatal(err)
+	}
+	if f.small {
+		f.b.limits = segmentLimits{files: 4, join: 3, garbage: 1, rebase: 4 << 10}
 	}
 	if len(f.files) > 0 {
 		c := &Checkpoint{ID: f.id, Subtasks: []Snapshot{{Files: f.files}}}
@@ -384,7 +388,7 @@ func TestTableAgainstMap(t *testing.T) {
 			spilled := false
 			for seed := range seeds {
 				f := &tableFuzz{t: t, r: rand.New(rand.NewPCG(uint64(seed), 7)), owner: testOwner(t), m: model{}, durable: model{},
-					limit: c.limit, space: c.space, ttl: c.ttl, keyBytes: c.keyBytes}
+					limit: c.limit, space: c.space, ttl: c.ttl, keyBytes: c.keyBytes, small: seed%2 == 1}
 				f.open()
 				for range c.steps {
 					f.step()
@@ -413,7 +417,8 @@ func TestTableAgainstMap(t *testing.T) {
 
 func TestTableRescale(t *testing.T) {
 	// Goal: 1 → 3 → 2 subtasks keep every row exactly once, each at its owner. Method: fill, seal, restore.
-	for _, limit := range []int64{1 << 30, 64 << 10} {
+	// Rows are in memory, on disk, and change between the two.
+	for _, limits := range [][4]int64{{1 << 30, 1 << 30, 1 << 30, 1 << 30}, {64 << 10, 64 << 10, 64 << 10, 64 << 10}, {1 << 30, 64 << 10, 1 << 30, 64 << 10}, {64 << 10, 1 << 30, 1 << 30, 64 << 10}} {
 		owner := testOwner(t)
 		want := map[string]string{}
 		var files []StateFile
@@ -423,7 +428,7 @@ func TestTableRescale(t *testing.T) {
 			got := map[string]string{}
 			id++
 			for i := range p {
-				b, err := OpenBackend(owner, fmt.Sprintf("join-%d", i), BackendOptions{Budget: NewMemoryBudget(limit),
+				b, err := OpenBackend(owner, fmt.Sprintf("join-%d", i), BackendOptions{Budget: NewMemoryBudget(limits[round]),
 					OwnsKeyGroup: func(g int) bool { return SubtaskOf(g, p) == i }})
 				if err != nil {
 					t.Fatal(err)

@@ -208,7 +208,11 @@ func (m *member) snapshot(b checkpoint.Barrier, c *cut) error {
 		part.snapshot.Committables = m.sink.take()
 	}
 	if m.state != nil {
-		part.finish, err = m.state.Seal(b.ID)
+		seal := m.state.Seal
+		if b.Final {
+			seal = m.state.SealLast
+		}
+		part.finish, err = seal(b.ID)
 		if errors.Is(err, checkpoint.ErrSealing) {
 			part.notReady, err = true, nil
 		}
