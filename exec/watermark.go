@@ -80,6 +80,9 @@ func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
 
 // latest is the row of b that counts with the greatest value of v, a column of timestamps; -1 when all are NULL.
 func latest(b *batch.Batch, v *batch.Vec) int {
+	if b.Sel == nil && v.Valid == nil && !v.Const && v.I64 != nil && b.N > 0 {
+		return latestOf(v.I64[:b.N])
+	}
 	at := -1
 	wide := v.Type.Phys() == types.PhysI128
 	for i, n := 0, b.Len(); i < n; i++ {
@@ -88,6 +91,17 @@ func latest(b *batch.Batch, v *batch.Vec) int {
 		case v.IsNull(r):
 		case at < 0, !wide && v.I64[v.Idx(r)] > v.I64[v.Idx(at)], wide && v.I128[v.Idx(r)].Cmp(v.I128[v.Idx(at)]) > 0:
 			at = r
+		}
+	}
+	return at
+}
+
+// latestOf is the first place of the greatest value of v, which is not empty.
+func latestOf(v []int64) int {
+	most, at := v[0], 0
+	for i, x := range v {
+		if x > most {
+			most, at = x, i
 		}
 	}
 	return at

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -16,6 +17,7 @@ type compiler struct {
 	ids     map[Expr]int   // by identity
 	byKey   map[string]int // by operator and ids of the operands
 	worths  map[Expr]worth
+	splits  map[splitKey]*splitPlace
 }
 
 func newCompiler(s Session) *compiler {
@@ -95,7 +97,7 @@ func (c *compiler) build(n *node, e Expr) error {
 	case *Like:
 		return c.like(n, e)
 	case *Case:
-		n.run, n.lazy = runCase, true
+		return c.caseOf(n, e)
 	case *Coalesce:
 		n.run, n.lazy = runCoalesce, true
 	case *Cast:
@@ -111,11 +113,24 @@ func (c *compiler) build(n *node, e Expr) error {
 	case *Construct:
 		n.run, n.lazy = runConstruct, true
 	case *Call:
-		n.run, n.lazy = callKernel(e, c.session), true
+		return c.call(n, e)
 	default:
 		return diag.New(diag.Internal, diag.Pos{}, "expression %T has no kernel", e)
 	}
 	return c.kids(n, e.Children()...)
+}
+
+func (c *compiler) caseOf(n *node, e *Case) error {
+	if x, texts := textSwitch(e); x != nil {
+		n.run, n.lazy = switchKernel(texts), true
+		return c.kids(n, slices.Concat([]Expr{x}, e.Then, []Expr{e.Else})...)
+	}
+	n.run, n.lazy = runCase, true
+	err := c.kids(n, e.Children()...)
+	if err == nil && blendable(n) {
+		n.run, n.lazy = runBlend, false
+	}
+	return err
 }
 
 // callKernel evaluates a registered function.

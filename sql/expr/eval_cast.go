@@ -116,6 +116,15 @@ func decimalWiden(from, to types.Type) kernel {
 		return mapKernel(func(v *batch.Vec) []int64 { return v.I64 }, func(v *batch.Vec) []types.Int128 { return v.I128 },
 			func(x int64) types.Int128 { return types.Mul64(x, f) })
 	}
+	if from.Phys() == types.PhysI128 && to.Scale == s {
+		return func(c *evalCtx, _ *node, a []*batch.Vec, out *batch.Vec, sel []int32, rows int) {
+			if sel == nil {
+				copy(out.I128[:rows], a[0].I128)
+				return
+			}
+			copyVals(out.I128, a[0].I128, a[0].Const, sel)
+		}
+	}
 	return nil
 }
 
@@ -127,6 +136,9 @@ func decimalCast(from, to types.Type) kernel {
 	if narrow {
 		factor = types.Pow10I64(to.Scale - s)
 		limit = types.Pow10I64(to.Precision) / factor
+	}
+	if from.Phys() == types.PhysI128 && to.Phys() == types.PhysI128 && to.Scale == s {
+		return decimalNarrow(types.Pow10(to.Precision))
 	}
 	return func(c *evalCtx, n *node, a []*batch.Vec, out *batch.Vec, sel []int32, rows int) {
 		for _, i := range rowsOf(c, sel, rows) {
@@ -145,6 +157,20 @@ func decimalCast(from, to types.Type) kernel {
 				out.I128[i] = v
 			default:
 				out.I64[i] = v.Int64()
+			}
+		}
+	}
+}
+
+// decimalNarrow keeps numbers below limit, which is more than 2^63; others are NULL.
+func decimalNarrow(limit types.Int128) kernel {
+	return func(c *evalCtx, n *node, a []*batch.Vec, out *batch.Vec, sel []int32, rows int) {
+		dst, src := out.I128, a[0].I128
+		for _, i := range rowsOf(c, sel, rows) {
+			v := src[a[0].Idx(int(i))]
+			dst[i] = v
+			if !v.Fits64() && (v.Cmp(limit) >= 0 || v.Cmp(limit.Neg()) <= 0) {
+				n.setNull(int(i), rows)
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"slices"
+
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -58,12 +60,23 @@ func logicKernel(op string) func(*evalCtx, *node, []int32) {
 }
 
 func undecided(dst []int32, v *batch.Vec, rows []int32, decided uint8) []int32 {
-	for _, r := range rows {
-		if truth(v, r) != decided {
-			dst = append(dst, r)
+	if v.Const {
+		for _, r := range rows {
+			if truth(v, r) != decided {
+				dst = append(dst, r)
+			}
 		}
+		return dst
 	}
-	return dst
+	// Without branches: each row is put down, and stays if it is not decided.
+	n := len(dst)
+	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
+	val := decided == true3
+	for _, r := range rows {
+		dst[n] = r
+		n += int(b2i(v.Bool[r] != val || v.Valid != nil && v.Valid[r>>6]&(1<<(r&63)) == 0))
+	}
+	return dst[:n]
 }
 
 func logicFast(out, l, r []bool, sel []int32, and bool) {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/streamsql/streamsql/sql/batch"
@@ -73,6 +74,10 @@ func inKernel(e *In) kernel {
 			set.hasInts(out.Bool, v.I64, rowsOf(c, sel, rows), !e.Not)
 			return
 		}
+		if v.Str != nil && !v.Const && !set.null && set.fewStr != nil {
+			set.hasStrs(out.Bool, v.Str, rowsOf(c, sel, rows), !e.Not)
+			return
+		}
 		for _, i := range rowsOf(c, sel, rows) {
 			found := set.has(v, v.Idx(int(i)))
 			out.Bool[i] = found != e.Not
@@ -85,12 +90,13 @@ func inKernel(e *In) kernel {
 
 // constSet is a set of non-NULL constants of one storage class.
 type constSet struct {
-	null bool
-	few  []int64
-	i64  map[int64]struct{}
-	str  map[string]struct{}
-	i128 map[types.Int128]struct{}
-	bool [2]bool
+	null   bool
+	few    []int64
+	fewStr []string
+	i64    map[int64]struct{}
+	str    map[string]struct{}
+	i128   map[types.Int128]struct{}
+	bool   [2]bool
 }
 
 func newConstSet(e *In) *constSet {
@@ -116,6 +122,11 @@ func newConstSet(e *In) *constSet {
 			s.few = append(s.few, v)
 		}
 	}
+	if len(s.str) <= 8 {
+		for v := range s.str {
+			s.fewStr = append(s.fewStr, v)
+		}
+	}
 	return s
 }
 
@@ -129,6 +140,13 @@ func (s *constSet) hasInts(out []bool, v []int64, rows []int32, found bool) {
 			}
 		}
 		out[i] = ok
+	}
+}
+
+// hasStrs is has for columns of strings and short lists: most differ in length, which is compared first.
+func (s *constSet) hasStrs(out []bool, v []string, rows []int32, found bool) {
+	for _, i := range rows {
+		out[i] = slices.Contains(s.fewStr, v[i]) == found
 	}
 }
 

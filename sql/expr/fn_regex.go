@@ -23,6 +23,7 @@ type regex struct {
 	dollar bool
 	empty  bool           // may match the empty string
 	search *literalSearch // of linear
+	direct *direct        // in place of linear, where it can
 
 	runes   []rune
 	offsets []int
@@ -50,7 +51,8 @@ func compileRegex(src string) (*regex, error) {
 		w.write(tree)
 		// Go refuses some large repetitions; the other engine takes them.
 		if re.linear, _ = regexp.Compile("(?s:" + w.out.String() + ")"); re.linear != nil {
-			re.search = newLiteralSearch(tree)
+			re.search, re.direct = newLiteralSearch(tree), newDirect(tree)
+			re.loc = make([]int, 2*(groups+1))
 		}
 		w.linear = false
 		w.out.Reset()
@@ -266,28 +268,39 @@ func (w *reWriter) rune(r rune) {
 // find is the first match at or behind byte from: byte offsets of the whole match and every group, -1 for groups that
 // took no part; nil for no match. The slice is good until the next call.
 func (re *regex) find(s string, from int) ([]int, *diag.Error) {
-	if from == 0 && re.linear != nil && !(re.dollar && endsLine(s)) {
-		if re.search != nil {
-			if loc, ok := re.search.find(s); ok {
-				return loc, nil
-			}
-		}
-		return re.linear.FindStringSubmatchIndex(s), nil
+	if from > 0 || !re.isLinear(s) {
+		return re.findBack(s, from)
 	}
-	return re.findBack(s, from)
+	if re.direct != nil {
+		re.loc = re.loc[:2*(re.groups+1)]
+		if found, ok := re.direct.find(s, 0, re.loc); found {
+			return re.loc, nil
+		} else if ok {
+			return nil, nil
+		}
+	}
+	if re.search != nil {
+		if loc, ok := re.search.find(s); ok {
+			return loc, nil
+		}
+	}
+	return re.linear.FindStringSubmatchIndex(s), nil
 }
 
+// isLinear reports that the linear engine, and what stands for it, may search s.
+func (re *regex) isLinear(s string) bool { return re.linear != nil && !(re.dollar && endsLine(s)) }
+
 func (re *regex) test(s string) (bool, *diag.Error) {
-	if re.linear != nil && !(re.dollar && endsLine(s)) {
-		if re.search != nil {
-			if loc, ok := re.search.find(s); ok {
-				return loc != nil, nil
-			}
-		}
-		return re.linear.MatchString(s), nil
+	if re.direct != nil || !re.isLinear(s) {
+		loc, err := re.find(s, 0)
+		return loc != nil, err
 	}
-	loc, err := re.findBack(s, 0)
-	return loc != nil, err
+	if re.search != nil {
+		if loc, ok := re.search.find(s); ok {
+			return loc != nil, nil
+		}
+	}
+	return re.linear.MatchString(s), nil
 }
 
 func endsLine(s string) bool {
@@ -297,8 +310,15 @@ func endsLine(s string) bool {
 
 // all calls f with every match, as a loop over Matcher.find does.
 func (re *regex) all(s string, f func(loc []int)) *diag.Error {
-	if re.linear != nil && !re.empty && !(re.dollar && endsLine(s)) {
-		for _, loc := range re.linear.FindAllStringSubmatchIndex(s, -1) {
+	if re.isLinear(s) && !re.empty {
+		done := 0
+		if re.direct != nil {
+			var ok bool
+			if done, ok = re.allDirect(s, f); ok {
+				return nil
+			}
+		}
+		for _, loc := range re.linear.FindAllStringSubmatchIndex(s, -1)[done:] {
 			f(loc)
 		}
 		return nil
@@ -315,6 +335,19 @@ func (re *regex) all(s string, f func(loc []int)) *diag.Error {
 		}
 	}
 	return nil
+}
+
+// allDirect is all by re.direct; ok is false when it gave up behind done matches.
+func (re *regex) allDirect(s string, f func(loc []int)) (done int, ok bool) {
+	re.loc = re.loc[:2*(re.groups+1)]
+	for at := 0; ; done++ {
+		found, ok := re.direct.find(s, at, re.loc)
+		if !found {
+			return done, ok
+		}
+		at = re.loc[1]
+		f(re.loc)
+	}
 }
 
 func (re *regex) findBack(s string, from int) ([]int, *diag.Error) {

@@ -108,18 +108,29 @@ func rowRegex(x row, c *regexCache) (*regex, *diag.Error) {
 	return re, nil
 }
 
+// regexEval looks a pattern up once a batch if it is the same for all rows.
 func regexEval[T any](dst func(*batch.Vec) []T, f func(row, *regex) (T, *diag.Error)) func(*site) func(Session) Eval {
 	return func(*site) func(Session) Eval {
 		return func(Session) Eval {
 			c := &regexCache{}
-			return perRow(dst, func(x row) (T, *diag.Error) {
-				re, err := rowRegex(x, c)
-				if err != nil {
+			var re *regex
+			var bad *diag.Error
+			each := perRow(dst, func(x row) (T, *diag.Error) {
+				if !x.args[1].Const {
+					re, bad = rowRegex(x, c)
+				}
+				if bad != nil {
 					var zero T
-					return zero, err
+					return zero, bad
 				}
 				return f(x, re)
 			})
+			return func(args []*batch.Vec, rows []int32, n int, out *batch.Vec, fail func(int32, *diag.Error)) {
+				if args[1].Const && len(rows) > 0 {
+					re, bad = rowRegex(row{args, int(rows[0])}, c)
+				}
+				each(args, rows, n, out, fail)
+			}
 		}
 	}
 }

@@ -17,19 +17,13 @@ func stringFn(name, usage, doc string, sp spec, aliases ...string) *Func {
 func stringFuncs() []*Func {
 	return []*Func{
 		stringFn("UPPER", "UPPER(string)", "The string in upper case; the length may change (ß is SS).",
-			spec{params: "s", retOf: argType(0), eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
-				return appendUpper(dst, x.str(0)), nil
-			})}),
+			spec{params: "s", retOf: argType(0), eval: func(*site) func(Session) Eval { return caseEval('a', appendUpper) }}),
 		stringFn("LOWER", "LOWER(string)", "The string in lower case.",
-			spec{params: "s", retOf: argType(0), eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
-				return appendLower(dst, x.str(0)), nil
-			})}),
+			spec{params: "s", retOf: argType(0), eval: func(*site) func(Session) Eval { return caseEval('A', appendLower) }}),
 		stringFn("INITCAP", "INITCAP(string)", "Every word with a capital first letter and small others; words are runs of ASCII letters and digits.",
 			spec{params: "s", retOf: argType(0), eval: texts(initcap)}),
 		stringFn("CHAR_LENGTH", "CHAR_LENGTH(string)", "The number of code points.",
-			spec{params: "s", ret: types.IntType, eval: ints(func(x row) (int64, *diag.Error) {
-				return int64(utf8.RuneCountInString(x.str(0))), nil
-			})}, "CHARACTER_LENGTH"),
+			spec{params: "s", ret: types.IntType, eval: ints(func(x row) (int64, *diag.Error) { return runeCount(x.str(0)), nil })}, "CHARACTER_LENGTH"),
 		stringFn("CONCAT", "CONCAT(string, …)", "The strings one after the other; NULL if any is NULL.",
 			spec{params: "s*", ret: types.StringType, eval: texts(func(dst []byte, x row) ([]byte, *diag.Error) {
 				for i := range x.args {
@@ -109,20 +103,6 @@ func stringFuncs() []*Func {
 	}
 }
 
-func appendUpper(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			return appendUpperUnicode(dst, s[i:])
-		}
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}
-
 // appendUpperUnicode follows String.toUpperCase of the root locale with its one-to-many mappings.
 func appendUpperUnicode(dst []byte, s string) []byte {
 	for _, r := range s {
@@ -143,20 +123,6 @@ var specialUpper = map[rune]string{
 	'ŉ': "ʼN", 'ǰ': "J̌", 'ΐ': "Ϊ́", 'ΰ': "Ϋ́", 'և': "ԵՒ", 'ẖ': "H̱", 'ẗ': "T̈", 'ẘ': "W̊", 'ẙ': "Y̊", 'ẚ': "Aʾ",
 	'ﬀ': "FF", 'ﬁ': "FI", 'ﬂ': "FL", 'ﬃ': "FFI", 'ﬄ': "FFL", 'ﬅ': "ST", 'ﬆ': "ST",
 	'ﬓ': "ՄՆ", 'ﬔ': "ՄԵ", 'ﬕ': "ՄԻ", 'ﬖ': "ՎՆ", 'ﬗ': "ՄԽ",
-}
-
-func appendLower(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			return appendLowerUnicode(dst, s, i)
-		}
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		dst = append(dst, c)
-	}
-	return dst
 }
 
 func appendLowerUnicode(dst []byte, s string, from int) []byte {

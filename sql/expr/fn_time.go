@@ -194,45 +194,6 @@ const isoPattern = "yyyy-MM-dd HH:mm:ss"
 
 var isoSimple, _ = compilePattern(isoPattern, true)
 
-func dateFormatEval(b *site) func(Session) Eval {
-	t := b.args[0].Type()
-	return func(s Session) Eval {
-		c := &patternCache{simple: t.IsString()}
-		var at func(row) (int64, int64)
-		if !t.IsString() {
-			at = localTime(t, s, 0)
-		}
-		var last formatted
-		return textEval(func(dst []byte, x row) ([]byte, *diag.Error) {
-			p, err := c.get(x.str(1))
-			if err != nil {
-				return dst, badPattern("DATE_FORMAT", x.str(1), err)
-			}
-			var sec, nanos int64
-			zone := s.zone()
-			if at == nil {
-				ms, ok := isoSimple.parseLenient(x.str(0), time.UTC)
-				if !ok {
-					return dst, isNull
-				}
-				sec, nanos, zone = types.FloorDiv(ms, 1000), types.FloorMod(ms, 1000)*1e6, time.UTC
-			} else {
-				sec, nanos = at(x)
-			}
-			if last.holds(p, sec) {
-				return append(dst, last.text...), nil
-			}
-			out, ok := p.format(dst, sec, nanos, zone)
-			if !ok {
-				return dst, badValue("DATE_FORMAT", "the pattern '%s' asks for a time zone, which a time stamp does not have", x.str(1)).
-					WithHint("leave the letters X, x, z, Z, V and O out")
-			}
-			last.keep(p, sec, out[len(dst):])
-			return out, nil
-		})
-	}
-}
-
 func toDateEval(*site) func(Session) Eval {
 	return func(Session) Eval {
 		c := &patternCache{simple: true}

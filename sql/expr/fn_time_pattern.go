@@ -154,45 +154,6 @@ func quotedText(s string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// formatted is the text of the last time formatted: stamps of a stream follow each other, so the next one is often in the
-// same minute or day.
-type formatted struct {
-	p        *timePattern
-	from, to int64 // local seconds that the text is of, without to
-	text     []byte
-}
-
-func (f *formatted) holds(p *timePattern, sec int64) bool {
-	return f.p == p && f.from <= sec && sec < f.to
-}
-
-func (f *formatted) keep(p *timePattern, sec int64, text []byte) {
-	unit := unitOf(p.items)
-	if unit == 0 {
-		f.p = nil
-		return
-	}
-	f.p, f.from = p, sec-types.FloorMod(sec, unit)
-	f.to, f.text = f.from+unit, append(f.text[:0], text...)
-}
-
-// unitOf is for how many seconds, counted from midnight, the text of items is the same; 0 when its letters do not tell.
-func unitOf(items []patItem) int64 {
-	unit := int64(86400)
-	for _, it := range items {
-		switch {
-		case it.opt != nil:
-			unit = min(unit, unitOf(it.opt))
-		case it.letter == 0 || strings.IndexByte("GuyYMLQqwWDdFE", it.letter) >= 0:
-		case strings.IndexByte("aHhKkm", it.letter) >= 0:
-			unit = min(unit, 60)
-		default:
-			return 0
-		}
-	}
-	return unit
-}
-
 // format appends the local time sec, nanos. ok is false when the pattern asks for a zone: a TIMESTAMP has none.
 func (p *timePattern) format(dst []byte, sec, nanos int64, zone *time.Location) (_ []byte, ok bool) {
 	return p.formatItems(dst, p.items, sec, nanos, zone)

@@ -151,13 +151,16 @@ func TestFormattedAgain(t *testing.T) {
 			for i := range int64(200) {
 				sec := step*i - 100_000
 				want, _ := p.format(nil, sec, 5_000_000, time.UTC)
+				if us := sec * 1e6; f.holds(p, sec) != f.holdsMicros(p, us) || f.holds(p, sec) != f.holdsMicros(p, us+999_999) {
+					t.Fatalf("%s at %d: holds %v", src, sec, f.holds(p, sec))
+				}
 				if f.holds(p, sec) {
 					used++
-					if string(f.text) != string(want) {
+					if f.text != string(want) {
 						t.Fatalf("%s at %d: %s, want %s", src, sec, f.text, want)
 					}
 				}
-				f.keep(p, sec, want)
+				f.keep(p, sec, string(want))
 			}
 		}
 	}
