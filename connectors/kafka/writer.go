@@ -233,7 +233,11 @@ func (w *writer) produce(ctx context.Context, sl *slab) error {
 	}
 	sl.slot = target
 	sl.left.Store(int64(len(sl.recs)))
+	now := time.Now() // the client would ask the clock for each record
 	for i := range sl.recs {
+		if sl.recs[i].Timestamp.IsZero() {
+			sl.recs[i].Timestamp = now
+		}
 		target.cl.Produce(ctx, &sl.recs[i], sl.promise)
 	}
 	return nil
