@@ -2,6 +2,7 @@ package equivalence
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func (q clockedQuery) width() int          { return q.cols }
 func (q clockedQuery) sql() string         { return q.text }
 func (q clockedQuery) eval(t tables) []row { return q.result(t) }
 
-var clockedQueries = []func(g *gen) clockedQuery{expiringGroup, expiringDistinct, expiringJoin, expiringDedup, proctimeWindow, proctimeWindow, proctimeOver, idleSources, idleSources}
+var clockedQueries = []func(g *gen) clockedQuery{expiringGroup, expiringDistinct, expiringJoin, expiringDedup, proctimeWindow, proctimeWindow, proctimeOver, proctimeJoin, idleSources, idleSources}
 
 // clockStart is when the clock of a clocked trial starts, in ms.
 const clockStart = 1_000_000
@@ -38,11 +39,14 @@ const clockTick = 7
 
 // burst sends rows of the tables, all at one time of the clock.
 func (x *trial) burst(k int, final tables) {
-	for range x.r.IntN(8) {
+	for n := range x.r.IntN(8) {
 		table := x.tables[x.r.IntN(len(x.tables))]
 		v, kind := row{x.value(), x.value(), {v: int64(len(final[table]))}}, types.Insert
 		if strings.Contains("efv", table) && x.idle {
 			v[2] = value{v: 20 + 2*int64(k) + x.r.Int64N(9)} // never behind the watermark, whoever is idle
+			if x.unique {
+				v[2] = value{v: 20 + 8*int64(k) + int64(n)}
+			}
 		}
 		if table == "v" {
 			v[0].null = false
@@ -166,63 +170,138 @@ func expiringDistinct(g *gen) clockedQuery {
 	}, false}
 }
 
-// expiringJoin is a regular join. A row lives from when it came; on an outer side also from when it last found a partner, as the
-// number of its partners is kept with it.
+// expiringJoin is a regular join whose sides may live for different times. A row lives from when it came; on a side whose rows
+// leave for want of a partner also from when it last found one, as the number of its partners is kept with it.
 func expiringJoin(g *gen) clockedQuery {
 	ms, settings := ttl(g)
-	kind := []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)]
-	j := join{kind, scan{"a"}, scan{"e"}, binary("=", column(0), column(3), func(x, y int64) value { return truth(x == y) })}
-	return clockedQuery{j.sql(), 6, settings, func(t tables) (out []row) {
-		type live struct {
-			row
-			at      int64
-			matched bool
-		}
-		outer := [2]bool{kind == "LEFT" || kind == "FULL", kind == "RIGHT" || kind == "FULL"}
-		var sides [2][]*live
-		type event struct {
-			side int
-			r    row
-		}
-		var events []event
-		for s, name := range []string{"a@", "e@"} {
-			for _, r := range t[name] {
-				events = append(events, event{s, r})
+	ttls := [2]int64{ms, ms}
+	kind := []string{"INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"}[g.r.IntN(6)]
+	on := binary("=", column(0), column(3), func(x, y int64) value { return truth(x == y) })
+	text := join{kind, scan{"a"}, scan{"e"}, on}.sql()
+	half := kind == "SEMI" || kind == "ANTI"
+	if half {
+		text = semi{l: scan{"a"}, r: scan{"e"}, lcol: -1, cond: &on, not: kind == "ANTI"}.sql()
+	} else if g.r.IntN(2) == 0 {
+		ttls[1], _ = ttl(g)
+		text = strings.Replace(text, "SELECT", fmt.Sprintf("SELECT /*+ STATE_TTL('l' = '%d ms', 'r' = '%d ms') */", ttls[0], ttls[1]), 1)
+	}
+	outer := [2]bool{half || kind == "LEFT" || kind == "FULL", kind == "RIGHT" || kind == "FULL"}
+	width := 6
+	if half {
+		width = 3
+	}
+	return clockedQuery{text: text, cols: width, settings: settings, result: func(t tables) (out []row) {
+		pairs, alone := joinByClock(t["a@"], t["e@"], ttls, outer)
+		switch kind {
+		case "ANTI":
+			return alone[0]
+		case "SEMI":
+			for _, l := range t["a@"] {
+				if !slices.ContainsFunc(alone[0], func(r row) bool { return slices.Equal(r, l[:3]) }) {
+					out = append(out, l[:3])
+				}
 			}
+			return out
 		}
-		slices.SortStableFunc(events, func(a, b event) int { return int(a.r[3].v - b.r[3].v) })
-		for _, e := range events {
-			now := e.r[3].v
-			n := &live{row: e.r[:3:3], at: now}
-			for _, o := range sides[1-e.side] {
-				if now-o.at >= ms || n.row[0].null || n.row[0] != o.row[0] {
+		for s, rows := range alone {
+			for _, r := range rows {
+				if !outer[s] {
 					continue
 				}
-				n.matched, o.matched = true, true
-				if outer[1-e.side] {
-					o.at = now
-				}
-				if e.side == 0 {
-					out = append(out, both(n.row, o.row))
+				if x := both(r, nulls(3)); s == 0 {
+					pairs = append(pairs, x)
 				} else {
-					out = append(out, both(o.row, n.row))
-				}
-			}
-			sides[e.side] = append(sides[e.side], n)
-		}
-		for s := range sides {
-			for _, n := range sides[s] {
-				switch {
-				case n.matched || !outer[s]:
-				case s == 0:
-					out = append(out, both(n.row, nulls(3)))
-				default:
-					out = append(out, both(nulls(3), n.row))
+					pairs = append(pairs, both(nulls(3), r))
 				}
 			}
 		}
-		return out
-	}, false}
+		return pairs
+	}}
+}
+
+// joinByClock joins rows by c0 as they come, the last column their time: the pairs, and the rows that never found a partner. The
+// rows of a side are there for so long; those of an outer side again for so long when they find a partner.
+func joinByClock(left, right []row, ttl [2]int64, outer [2]bool) (pairs []row, alone [2][]row) {
+	type live struct {
+		row
+		at      int64
+		matched bool
+	}
+	var sides [2][]*live
+	for at := range mergeByClock(left, right) {
+		s := at.side
+		n := &live{row: at.row[:3:3], at: at.row[3].v}
+		for _, o := range sides[1-s] {
+			if n.at-o.at >= ttl[1-s] || n.row[0].null || n.row[0] != o.row[0] {
+				continue
+			}
+			n.matched, o.matched = true, true
+			if outer[1-s] {
+				o.at = n.at
+			}
+			if s == 0 {
+				pairs = append(pairs, both(n.row, o.row))
+			} else {
+				pairs = append(pairs, both(o.row, n.row))
+			}
+		}
+		sides[s] = append(sides[s], n)
+	}
+	for s := range sides {
+		for _, n := range sides[s] {
+			if !n.matched {
+				alone[s] = append(alone[s], n.row)
+			}
+		}
+	}
+	return pairs, alone
+}
+
+type sideRow struct {
+	side int
+	row  row
+}
+
+// mergeByClock gives the rows of both sides in the order of their times.
+func mergeByClock(left, right []row) iter.Seq[sideRow] {
+	return func(yield func(sideRow) bool) {
+		for len(left)+len(right) > 0 {
+			next := sideRow{side: 1}
+			if len(right) == 0 || len(left) > 0 && left[0][3].v <= right[0][3].v {
+				next, left = sideRow{0, left[0]}, left[1:]
+			} else {
+				next.row, right = right[0], right[1:]
+			}
+			if !yield(next) {
+				return
+			}
+		}
+	}
+}
+
+// proctimeJoin is an interval join by processing time. No bound is 0: a row is not kept for those that come in its millisecond,
+// as by Flink.
+func proctimeJoin(g *gen) clockedQuery {
+	lo, hi := int64(0), int64(0)
+	for lo == 0 || hi == 0 {
+		lo = g.r.Int64N(12) - 6
+		hi = lo + g.r.Int64N(8)
+	}
+	j := intervalJoin{kind: []string{"INNER", "LEFT", "RIGHT", "FULL"}[g.r.IntN(4)], l: g.filtered("p"), r: g.filtered("p"), lo: lo, hi: hi, cond: equalPlus(g)}
+	return clockedQuery{text: j.sql(), cols: 6, result: func(t tables) []row {
+		rows := func(s timed) (out []row) {
+			for _, r := range t["p@"] {
+				if s.where == nil || isTrue(s.where.eval(r)) {
+					out = append(out, r)
+				}
+			}
+			return out
+		}
+		return joinRows(j.kind, rows(j.l), rows(j.r), 3, 3, func(l, r row) bool {
+			d := r[3].v - l[3].v
+			return d >= j.lo*1000 && d <= j.hi*1000 && isTrue(j.cond.eval(both(l[:3], r[:3])))
+		})
+	}}
 }
 
 // expiringDedup keeps the first or last row by processing time. The first one lives from when it came.
@@ -331,7 +410,15 @@ func idleSources(g *gen) clockedQuery {
 	settings := map[string]string{"table.exec.source.idle-timeout": fmt.Sprintf("%d s", 1+g.r.Int64N(30))}
 	in := g.filtered("e")
 	var q query
-	switch g.r.IntN(5) {
+	switch g.r.IntN(8) {
+	case 5:
+		q = windowRank{tvf: g.tvf(in, false), keys: g.r.IntN(2), order: g.totalOrder(3), n: 1 + g.r.Int64N(3)}
+	case 6:
+		g.unique = true
+		q = dedup{in: in, partition: g.r.IntN(2), last: g.r.IntN(2) == 0}
+	case 7:
+		g.unique = true
+		q = match{in: in, partition: g.r.IntN(3) - 1, first: g.matchTest("a", false), middle: g.matchTest("b", true), last: g.matchTest("c", true), quantifier: quantifiers[g.r.IntN(len(quantifiers))], within: g.r.Int64N(2) * (1 + g.r.Int64N(20))}
 	case 0:
 		q = windowed{tvf: g.tvf(in, true), calls: randomCalls(g.r, 3)}
 		if w := q.(windowed); w.tvf.kind == "SESSION" {

@@ -32,6 +32,7 @@ var (
 	oneSeed = flag.Uint64("seed", 0, "run only this seed")
 	forTime = flag.Duration("for", 0, "run random seeds for so long")
 	focus   = flag.String("focus", "", "run queries of one kind only: "+strings.Join(slices.Sorted(maps.Keys(focused)), ", "))
+	jobLog  = flag.Bool("joblog", false, "write the log of the jobs to standard error")
 	verbose = flag.Bool("show", false, "log the queries")
 )
 
@@ -313,7 +314,7 @@ func (x *trial) options() *streamsql.Options {
 	if r.IntN(2) == 0 {
 		o.Memory = 32 << 10
 	}
-	if os.Getenv("EQLOG") != "" {
+	if *jobLog {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	return o
