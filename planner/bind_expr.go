@@ -108,7 +108,7 @@ func (b *binder) mayBeTime(s *scope, c *expr.Column) bool {
 	case b.group != nil:
 		return c.T.IsTimestamp() && c.T.Precision == 3
 	}
-	return c.Index < len(s.cols) && (s.cols[c.Index].field.Time != NoTime || s.cols[c.Index].timed)
+	return c.Index < len(s.cols) && (s.cols[c.Index].field.Time != NoTime || s.cols[c.Index].timed != NoTime)
 }
 
 func (b *binder) dispatch(s *scope, e sql.Expr) (expr.Expr, error) {
@@ -417,15 +417,17 @@ func (b *binder) checkWatermarkOf(s *scope, arg expr.Expr, e *sql.Call) error {
 			WithDetail("all rows are there before a result is computed, so no watermark stands between them").
 			WithHint("leave it out, or SET '%s' = 'streaming'", keyRuntimeMode)
 	}
-	if c, ok := arg.(*expr.Column); ok && c.Index < len(s.cols) {
-		switch col := s.cols[c.Index]; {
-		case col.field.Time == Rowtime:
-			return nil
-		case col.timed:
-			return watermarkOfJoin(e.Pos)
+	c, ok := arg.(*expr.Column)
+	if g := b.group; ok && g != nil { // above the aggregation
+		s = g.input
+		if ok = c.Index < len(g.keys); ok {
+			c, ok = g.keys[c.Index].(*expr.Column)
 		}
 	}
-	return diag.New(diag.Semantic, e.Pos, "CURRENT_WATERMARK needs a column of event time, not %s", arg).
+	if ok && c.Index < len(s.cols) && (s.cols[c.Index].field.Time == Rowtime || s.cols[c.Index].timed == Rowtime) {
+		return nil
+	}
+	return diag.New(diag.Semantic, e.Pos, "CURRENT_WATERMARK needs a column of event time, not %s", strings.ReplaceAll(sql.Format(e.Args[0]), "`", "")).
 		WithDetail("event time is a column with a WATERMARK, passed on unchanged").
 		WithHint("declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND in the table, and write CURRENT_WATERMARK(ts)")
 }

@@ -66,7 +66,9 @@ func joinScope(j *Join, ls, rs *scope) *scope {
 	s := &scope{}
 	f := j.Fields()
 	for i, c := range slices.Concat(ls.cols, rs.cols) {
-		c.timed = c.timed || c.field.Time != NoTime
+		if c.field.Time != NoTime {
+			c.timed = c.field.Time
+		}
 		c.field = Field{Name: c.field.Name, Type: f[i].Type, Time: f[i].Time}
 		s.cols = append(s.cols, c)
 	}

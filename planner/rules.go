@@ -143,7 +143,7 @@ func (o *optimizer) pushFilters(n Node) (Node, error) {
 
 // pushOne puts conjunct c below n, if that means the same.
 func pushOne(n Node, c expr.Expr) (Node, bool) {
-	if !expr.IsDeterministic(c) {
+	if !expr.IsDeterministic(c) && !(steadyButWatermark(c) && passesWatermark(n)) {
 		return nil, false
 	}
 	if p, ok := n.(filterPusher); ok {

@@ -163,7 +163,7 @@ func (n *Join) sink() *Join {
 	var stay []expr.Expr
 	for _, c := range expr.Conjuncts(n.Cond) {
 		switch reads := sidesOf(c, left); {
-		case !expr.IsDeterministic(c) || reads == 0:
+		case !steadyButWatermark(c) || reads == 0:
 			stay = append(stay, c)
 		case reads == leftSide && intoLeft:
 			j.L = addFilter(j.L, c)

@@ -23,8 +23,8 @@ type scopeCol struct {
 	refused string // why the column must not be used here, "" = it may
 	// qualified: reached by its table's name only, because a column of USING stands for it.
 	qualified bool
-	// timed: a time attribute of a table below a join, which the join may keep after all.
-	timed bool
+	// timed is the time attribute of a table below a join, which the join may keep after all.
+	timed TimeAttr
 }
 
 // scopeOf makes a scope of a node's output under one table name.

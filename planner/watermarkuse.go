@@ -31,6 +31,28 @@ func checkWatermarkUse(p *phys) error {
 	return nil
 }
 
+// steadyButWatermark reports that c gives equal results for equal rows, but for CURRENT_WATERMARK.
+func steadyButWatermark(c expr.Expr) bool {
+	steady := true
+	expr.Walk(c, func(x expr.Expr) bool {
+		if f, ok := x.(*expr.Call); ok && !expr.IsWatermark(x) && (f.Bound.Volatile || f.Bound.Dynamic) {
+			steady = false
+		}
+		return steady
+	})
+	return steady
+}
+
+// passesWatermark reports a node below which CURRENT_WATERMARK is what Flink means above it: a join's condition on one side
+// is one on the rows that come to it.
+func passesWatermark(n Node) bool {
+	switch n.(type) {
+	case *Join, *TemporalJoin, *LookupJoin, *Project, *Filter:
+		return true
+	}
+	return false
+}
+
 // joinExprs are what a join computes, nil for other nodes.
 func joinExprs(n Node) []expr.Expr {
 	switch n := n.(type) {
@@ -49,7 +71,7 @@ func joinExprs(n Node) []expr.Expr {
 }
 
 func watermarkOfJoin(pos diag.Pos) error {
-	return diag.New(diag.Unsupported, pos, "CURRENT_WATERMARK cannot be used in or above a join").
+	return diag.New(diag.Unsupported, pos, "CURRENT_WATERMARK cannot be used in a condition on both sides of a join").
 		WithDetail("a join waits with rows of one side for the other, so there is no watermark they came under").
 		WithHint("compute it below the join: JOIN (SELECT *, CURRENT_WATERMARK(ts) AS wm FROM t) AS t ON ...")
 }

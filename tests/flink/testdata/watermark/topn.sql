@@ -1,0 +1,3 @@
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+CREATE TABLE clicks (u STRING, page STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/clicks.jsonl', 'format' = 'json');
+SELECT id FROM (SELECT id, ts, ROW_NUMBER() OVER (PARTITION BY cust ORDER BY ts) AS rn FROM orders) WHERE rn <= 2 AND (CURRENT_WATERMARK(ts) IS NULL OR ts > CURRENT_WATERMARK(ts));

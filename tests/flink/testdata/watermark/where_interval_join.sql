@@ -1,0 +1,3 @@
+CREATE TABLE orders (id INT, cust STRING, product STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '10' SECOND) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/orders.jsonl', 'format' = 'json');
+CREATE TABLE clicks (u STRING, page STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'filesystem', 'path' = 'testdata/input/clicks.jsonl', 'format' = 'json');
+SELECT o.id, p.id AS pid FROM orders o JOIN orders p ON o.cust = p.cust AND o.ts BETWEEN p.ts - INTERVAL '1' SECOND AND p.ts WHERE CURRENT_WATERMARK(o.ts) IS NULL OR o.ts > CURRENT_WATERMARK(o.ts);
