@@ -80,6 +80,7 @@ type Engine struct {
 	jobs   map[string]*Job // running and ended, by id
 	order  []string
 	closed bool
+	busy   sync.WaitGroup // what uses the state directory outside a job: Close waits for it
 }
 
 // Open opens the engine of a state directory, which it creates; no other process may have it open (the error's class
@@ -179,6 +180,17 @@ func own(dir string, takeOver bool) (*checkpoint.Owner, error) {
 	return checkpoint.OwnDir(dir)
 }
 
+// enter begins something that uses the state directory, unless the engine is closed; leave ends it.
+func (e *Engine) enter() (leave func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, diag.New(diag.Conflict, diag.Pos{}, "the engine is closed").WithHint("open another one")
+	}
+	e.busy.Add(1)
+	return e.busy.Done, nil
+}
+
 // Close stops every running job with a final checkpoint, waits for them and gives up the state directory. It returns
 // the errors of jobs that could not stop cleanly.
 func (e *Engine) Close() error {
@@ -188,6 +200,9 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	e.mu.Unlock()
+	e.busy.Wait() // a job that is just being started is stopped too
+	e.mu.Lock()
 	running := e.runningLocked()
 	all := slices.Collect(maps.Values(e.jobs))
 	e.mu.Unlock()

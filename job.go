@@ -120,6 +120,11 @@ func jobID(name string) string {
 
 // start runs a plan as a job.
 func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
+	leave, err := e.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	o := conf.JobOptions()
 	o.Name = plan.Name
 	o.ID = jobID(plan.Name)
@@ -143,10 +148,7 @@ func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
 		return nil, err
 	}
 	j.job = job
-	if err := e.register(j); err != nil {
-		j.release()
-		return nil, err
-	}
+	e.register(j)
 	go func() {
 		j.err = job.Run(context.Background())
 		j.release()
@@ -248,17 +250,13 @@ func (e *Engine) refuseSecond(j *Job) error {
 	return nil
 }
 
-func (e *Engine) register(j *Job) error {
+func (e *Engine) register(j *Job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return diag.New(diag.Conflict, diag.Pos{}, "the engine is closed")
-	}
 	if e.jobs[j.id] == nil {
 		e.order = append(e.order, j.id)
 	}
 	e.jobs[j.id] = j
-	return nil
 }
 
 func (e *Engine) forget(j *Job) {

@@ -81,6 +81,19 @@ func (s *Script) more() bool {
 
 // execute runs one parsed statement.
 func (e *Engine) execute(ctx context.Context, st *sql.Statement) (*Result, error) {
+	leave, err := e.enter()
+	if err != nil {
+		return nil, err
+	}
+	switch x := st.Stmt.(type) {
+	case *sql.StopJob:
+		leave() // Close need not wait for what waits for a job
+		return e.stopJob(x)
+	case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
+		leave()
+		return e.run(ctx, st.Stmt)
+	}
+	defer leave()
 	switch x := st.Stmt.(type) {
 	case *sql.CreateTable:
 		return e.createTable(x, st.Text)
@@ -102,12 +115,8 @@ func (e *Engine) execute(ctx context.Context, st *sql.Statement) (*Result, error
 		return e.describe(x)
 	case *sql.Explain:
 		return e.explain(x)
-	case *sql.StopJob:
-		return e.stopJob(x)
 	case *sql.Use:
 		return e.use(x)
-	case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
-		return e.run(ctx, st.Stmt)
 	}
 	return nil, unsupported(st.Stmt)
 }

@@ -71,7 +71,7 @@ func (s *Shell) Run(ctx context.Context, historyFile string) error {
 func (s *Shell) read(ctx context.Context, in lines) error {
 	s.in = in
 	for ctx.Err() == nil {
-		s.announce()
+		s.Announce()
 		prompt := promptFirst
 		if s.buf.Len() > 0 {
 			prompt = promptMore
@@ -237,10 +237,14 @@ func (s *Shell) rows() io.Writer {
 	return s.Out
 }
 
-// announce tells of background jobs that ended since the last prompt.
-func (s *Shell) announce() {
+// Background tells whether j was started by the shell and runs, or ran, beside it, and its end has not been told yet.
+func (s *Shell) Background(j *streamsql.Job) bool { return s.told[j.ID()] == j }
+
+// Announce tells of background jobs that ended since the last prompt. Whoever ran the shell calls it once more when the
+// jobs that were left running have been stopped.
+func (s *Shell) Announce() {
 	for _, j := range s.Engine.Jobs() {
-		if s.told[j.ID()] != j || !j.Status().State.Ended() {
+		if !s.Background(j) || !j.Status().State.Ended() {
 			continue
 		}
 		<-j.Done()

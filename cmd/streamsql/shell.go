@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
+	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/repl"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // historyEnv names the environment variable with the shell's history file; empty means none.
@@ -96,32 +99,35 @@ func (s *session) interactive(first []source, out io.Writer) int {
 	if err := sh.Run(ctx, historyFile()); err != nil {
 		return fail(s.errs, err, source{})
 	}
-	return s.leave(interrupts)
+	return s.leave(sh, interrupts)
 }
 
-// leave stops the jobs of the shell. An interrupt ends the process at once.
-func (s *session) leave(interrupts <-chan os.Signal) int {
-	n := 0
-	for _, j := range s.eng.Jobs() {
-		if !j.Status().State.Ended() {
-			n++
-			s.started(j)
+// leave stops the jobs of the shell and tells how they ended, those too that ended since its last prompt. An interrupt ends
+// the process at once.
+func (s *session) leave(sh *repl.Shell, interrupts <-chan os.Signal) int {
+	running := slices.DeleteFunc(s.eng.Jobs(), func(j *streamsql.Job) bool { return j.Status().State.Ended() })
+	if n := len(running); n > 0 {
+		what := fmt.Sprintf("%d jobs", n)
+		if n == 1 {
+			what = "1 job"
+		}
+		s.say("stopping " + what + " with a final checkpoint; Ctrl-C to stop at once")
+		go func() {
+			<-interrupts
+			os.Exit(exitFailed)
+		}()
+	}
+	code := exitOK
+	for _, j := range running {
+		if err := j.Stop(context.Background(), streamsql.StopOptions{}); err != nil {
+			code = exitFailed
+			if !sh.Background(j) {
+				fmt.Fprintln(s.errs, diag.Render(err, "", ""))
+			}
 		}
 	}
-	if n == 0 {
-		return exitOK
-	}
-	what := fmt.Sprintf("%d jobs", n)
-	if n == 1 {
-		what = "1 job"
-	}
-	s.say("stopping " + what + " with a final checkpoint; Ctrl-C to stop at once")
-	go func() {
-		<-interrupts
-		os.Exit(exitFailed)
-	}()
-	code := s.stopJobs()
 	s.jobs.Wait()
+	sh.Announce()
 	return code
 }
 
