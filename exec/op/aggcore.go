@@ -32,6 +32,7 @@ type coreSpec struct {
 	bits    bool // with retract false: rows come by accumulate only, so that DISTINCT needs no counts
 	ttl     int64
 	state   string // name of the main table
+	keys    string // layout of its keys, "" = group keys
 }
 
 // toucher learns of every row about to change, before it does. i counts the batch's selected rows; beforeChanges is for
@@ -44,7 +45,7 @@ type toucher interface {
 func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
 	c.accs, c.fixed, c.tails = layout(spec.aggs)
 	c.retract = spec.retract
-	format := aggFormat
+	format := aggFormat + spec.keys
 	for _, a := range spec.aggs {
 		format += ";" + a.Text + ":" + a.ArgType.String()
 	}

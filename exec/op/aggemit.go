@@ -122,11 +122,15 @@ func (g *groupAggregate) write(changes []aggChange, keys *checkpoint.Keys, b *ba
 			}
 		}
 	}
+	g.images = g.images[:0]
+	for k := range changes {
+		g.images = append(g.images, changes[k].image)
+	}
 	list := 0
 	for i := range g.core.accs {
 		a, col := &g.core.accs[i], g.out.Cols[len(g.spec.Keys)+i]
 		if a.acc != accList {
-			a.appendResults(col, changes, g.core.fixed)
+			a.appendResults(col, g.images, g.core.fixed)
 			continue
 		}
 		for k := range changes {
@@ -145,15 +149,16 @@ func (g *groupAggregate) write(changes []aggChange, keys *checkpoint.Keys, b *ba
 }
 
 // appendResults appends the aggregate's value in every row image.
-func (a *accumulator) appendResults(col *batch.ColBuilder, rows []aggChange, fixed int) {
+func (a *accumulator) appendResults(col *batch.ColBuilder, images [][]byte, fixed int) {
 	switch {
 	case a.acc == accCount:
-		for i := range rows {
-			col.AppendI64(word(rows[i].image, a.off))
+		first := col.AppendN(len(images))
+		for i, image := range images {
+			col.I64[first+i] = word(image, a.off)
 		}
 	case a.tail >= 0:
-		for i := range rows {
-			if s, ok := tailOf(rows[i].image, fixed, a.tail); ok {
+		for _, image := range images {
+			if s, ok := tailOf(image, fixed, a.tail); ok {
 				col.AppendStr(string(s))
 			} else {
 				col.AppendNull()
@@ -161,8 +166,8 @@ func (a *accumulator) appendResults(col *batch.ColBuilder, rows []aggChange, fix
 		}
 	default:
 		p := a.Type.Phys()
-		for i := range rows {
-			lo, hi, ok := a.value(rows[i].image)
+		for _, image := range images {
+			lo, hi, ok := a.value(image)
 			if !ok {
 				col.AppendNull()
 				continue

@@ -51,6 +51,7 @@ type groupAggregate struct {
 	failed   error // of a callback
 	rows     [][]byte
 	changes  []aggChange
+	images   [][]byte // of changes
 	out      *batch.Builder
 	partial  partialRows
 

@@ -202,6 +202,9 @@ func (c *aggCore) reset(ref checkpoint.Ref, keys *checkpoint.Keys, i int) error 
 	return nil
 }
 
+// alone reports that a group has nothing beside its row, so that it is removed by deleting that.
+func (c *aggCore) alone() bool { return len(c.lists) == 0 && !c.retract }
+
 // remove deletes a group from the state.
 func (c *aggCore) remove(ref checkpoint.Ref, key []byte, hash uint64) error {
 	keys := c.single(key, hash)

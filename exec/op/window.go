@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"math/bits"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -68,6 +69,8 @@ type windowAggregate struct {
 	groupKeys checkpoint.Keys
 	keys      checkpoint.Keys // 8 bytes end of the cell, big endian, then the group key, attached also the window's start
 	group     []byte
+	ends      []int64             // of the slices of the batch's rows
+	chunk     []byte              // of the index, being read
 	keyCols   []*batch.ColBuilder // of out, what a group in keys decodes to
 	refs      []checkpoint.Ref
 	fresh     []int32 // rows of keys that had no state before
@@ -77,6 +80,11 @@ type windowAggregate struct {
 	combined  bool // in has accumulators instead of rows
 	page      keyPage
 	merged    mergeTable
+	merge     func() error                      // mergePage
+	collect   func(group int, key []byte) error // collectKey
+	keyRows   [][]byte                          // of groups to emit, their keys
+	images    [][]byte                          // and their rows
+	decoder   keyColumns
 	moved     []byte
 	order     []int64 // while windows fire: the cells, ascending; those before have been dropped
 	ctx       context.Context
@@ -107,14 +115,14 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	w.sel = make([]int32, 0, batch.Size) // not nil even when every row is late: a nil selection is all rows
 	w.watermark, w.restored = restoreGroupTimes(s.Restored())
 	w.next = exec.MaxWatermark
-	err := w.core.open(s, coreSpec{aggs: w.spec.Aggs, retract: w.spec.InputMode != types.AppendOnly, bits: true, state: "windows"})
+	err := w.core.open(s, coreSpec{aggs: w.spec.Aggs, retract: w.spec.InputMode != types.AppendOnly, bits: true, state: "windows", keys: cellKeyFormat})
 	if err != nil {
 		return err
 	}
 	if w.spec.Window.Kind != Tumble && w.core.mergeable() {
 		w.share = map[WindowKind]windowSharing{Hop: shareSlices, Cumulate: shareGrowing}[w.spec.Window.Kind]
 	}
-	w.merged.size = w.core.fixed
+	w.merged.size, w.merge, w.collect = w.core.fixed, w.mergePage, w.collectKey
 	if w.index, err = openCellIndex(s, "windows.index"); err != nil {
 		return err
 	}
@@ -228,30 +236,25 @@ func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
 	w.enc.Encode(b, &w.groupKeys)
 	w.in, w.sel, w.combined = *b, w.sel[:0], combined
 	w.keys.Reset()
-	if w.spec.Window.Proctime { // not late when the clock is set back
-		w.procSlice = w.clock.sliceEnd(w.clock.wall(max(w.now(), int64(w.watermark)+1)))
+	if err := w.findEnds(b); err != nil {
+		return err
 	}
-	for i, n := 0, b.Len(); i < n; i++ {
-		r := b.Row(i)
-		end, err := w.slice(b, r)
-		if err != nil {
-			return err
-		}
+	for i, end := range w.ends {
 		if !w.slot.known || end != w.slot.end || w.restored != nil {
 			w.place(end, w.passed(w.groupKeys.Hashes[i]))
 		}
 		if w.slot.late {
-			w.late.Add(w.rowsAt(b, r))
+			w.late.Add(w.rowsAt(b, b.Row(i)))
 			continue
 		}
+		group, hash := w.groupKeys.Key(i), w.groupKeys.Hashes[i]
+		if w.spec.Window.Kind == Attached && len(w.slot.cells) > 0 {
+			w.group = exec.AppendColumn(append(w.group[:0], group...), b.Cols[w.spec.Window.Start], b.Row(i))
+			group, hash = w.group, subHash(hash, w.group)
+		}
 		for _, cell := range w.slot.cells {
-			w.sel = append(w.sel, int32(r))
-			group := w.groupKeys.Key(i)
-			if w.spec.Window.Kind == Attached {
-				w.group = exec.AppendColumn(append(w.group[:0], group...), b.Cols[w.spec.Window.Start], r)
-				group = w.group
-			}
-			addCellKey(&w.keys, cell, group, w.groupKeys.Hashes[i])
+			w.sel = append(w.sel, int32(b.Row(i)))
+			addGroupKey(&w.keys, cell, group, hash)
 			if len(w.sel) < batch.Size {
 				continue
 			}
@@ -275,28 +278,31 @@ func (w *windowAggregate) rowsAt(b *batch.Batch, r int) int64 {
 	return partialCount(v.Str[v.Idx(r)])
 }
 
-// slice is the end of the slice that physical row r of b belongs to. The rows of a batch arrive together: processing time
-// is read once for them.
-func (w *windowAggregate) slice(b *batch.Batch, r int) (int64, error) {
-	c := w.spec.Window.Time
-	switch {
-	case w.spec.Window.Proctime:
-		return w.procSlice, nil
-	case w.spec.Window.Kind == Attached:
-		c = w.spec.Window.End
+// findEnds sets ends to the ends of the slices that the rows of b belong to. The rows of a batch arrive together: processing
+// time is read once for them, and is not late when the clock is set back.
+func (w *windowAggregate) findEnds(b *batch.Batch) error {
+	w.ends = resize(w.ends, b.Len())
+	if w.spec.Window.Proctime {
+		end := w.clock.sliceEnd(w.clock.wall(max(w.now(), int64(w.watermark)+1)))
+		for i := range w.ends {
+			w.ends[i] = end
+		}
+		return nil
 	}
-	v := b.Cols[c]
-	if v.IsNull(r) {
-		return 0, nullTime(r, w.spec.Input.Columns[c].Name)
-	}
-	ms := millis(v, v.Idx(r))
-	if w.spec.Window.Kind == Attached {
-		return ms, nil
-	}
-	return w.clock.sliceEnd(w.clock.wall(ms)), nil
+	return w.clock.sliceEnds(b, w.spec.Input, w.ends)
 }
 
-// addCellKey appends the state key of a group in a cell. Its hash keeps the group's key group.
+const cellKeyFormat = ";cells/2"
+
+// addGroupKey appends the state key of a group in a cell; hash is the group's. The key's hash keeps the group's key group.
+func addGroupKey(keys *checkpoint.Keys, cell int64, group []byte, hash uint64) {
+	keys.Buf = binary.BigEndian.AppendUint64(keys.Buf, uint64(cell)^1<<63)
+	keys.Buf = append(keys.Buf, group...)
+	keys.Ends = append(keys.Ends, int32(len(keys.Buf)))
+	keys.Hashes = append(keys.Hashes, hash^bits.RotateLeft64(uint64(cell)*0x9e3779b97f4a7c15, 32)>>7)
+}
+
+// addCellKey appends the state key of what a group has in a cell. Its hash keeps the group's key group.
 func addCellKey(keys *checkpoint.Keys, cell int64, group []byte, hash uint64) {
 	start := len(keys.Buf)
 	keys.Buf = binary.BigEndian.AppendUint64(keys.Buf, uint64(cell)^1<<63)
@@ -333,10 +339,8 @@ func (w *windowAggregate) accumulate() error {
 	if err != nil {
 		return err
 	}
-	for _, i := range w.fresh {
-		if err := w.list(w.refs[i], w.keys.Key(int(i)), w.keys.Hashes[i]); err != nil {
-			return err
-		}
+	if err := w.list(w.fresh); err != nil {
+		return err
 	}
 	w.sel = w.sel[:0]
 	w.keys.Reset()
@@ -346,17 +350,24 @@ func (w *windowAggregate) accumulate() error {
 // rowListed is the flag of a state row that is in the index.
 const rowListed = 1
 
-// list puts a new row of state into the index, once.
-func (w *windowAggregate) list(r checkpoint.Ref, key []byte, hash uint64) error {
-	if r == checkpoint.NoRow || w.core.groups.Value(r)[rowFlags]&rowListed != 0 {
-		return nil
+// list puts those of keys that are new rows of state into the index, once.
+func (w *windowAggregate) list(fresh []int32) error {
+	for _, i := range fresh {
+		r := w.refs[i]
+		if r == checkpoint.NoRow || w.core.groups.Value(r)[rowFlags]&rowListed != 0 {
+			continue
+		}
+		w.core.groups.Mutable(r)[rowFlags] |= rowListed
+		key := w.keys.Key(int(i))
+		cell := windowEnd(key)
+		if w.index.cells[cell] == nil {
+			w.schedule(cell)
+		}
+		if err := w.index.add(cell, w.keys.Hashes[i], key[8:]); err != nil {
+			return err
+		}
 	}
-	w.core.groups.Mutable(r)[rowFlags] |= rowListed
-	cell := windowEnd(key)
-	if w.index.cells[cell] == nil {
-		w.schedule(cell)
-	}
-	return w.index.add(cell, hash, key[8:])
+	return nil
 }
 
 // OnWatermark implements exec.Operator: it fires every window whose time has come, oldest first.

@@ -105,6 +105,42 @@ func (c *windowClock) sliceEnd(wall int64) int64 {
 	return floorDiv(wall-c.Offset, c.slice)*c.slice + c.Offset + c.slice
 }
 
+// sliceEnds sets ends to the ends of the slices that the rows of b belong to, by their time or the window attached to them.
+func (c *windowClock) sliceEnds(b *batch.Batch, in *types.Schema, ends []int64) error {
+	col := c.Time
+	if c.Kind == Attached {
+		col = c.End
+	}
+	v := b.Cols[col]
+	if v.Valid != nil {
+		for i := range ends {
+			if r := b.Row(i); v.IsNull(r) {
+				return nullTime(r, in.Columns[col].Name)
+			}
+		}
+	}
+	if c.Kind == Attached || c.zone != nil || v.Type.Phys() == types.PhysI128 {
+		for i := range ends {
+			ends[i] = millis(v, v.Idx(b.Row(i)))
+			if c.Kind != Attached {
+				ends[i] = c.sliceEnd(c.wall(ends[i]))
+			}
+		}
+		return nil
+	}
+	// Rows of a slice come together: from and to are its microseconds.
+	from, to, end := int64(0), int64(0), int64(0)
+	for i := range ends {
+		us := v.I64[v.Idx(b.Row(i))]
+		if us < from || us >= to {
+			end = c.sliceEnd(floorDiv(us, 1000))
+			from, to = (end-c.slice)*1000, end*1000
+		}
+		ends[i] = end
+	}
+	return nil
+}
+
 // first is the earliest end of a window that holds the slice ending at end, last the latest; next is the distance
 // between them. There is none, first > last, in the gaps of a HOP whose slide is longer than its size.
 func (c *windowClock) first(end int64) int64 {

@@ -9,6 +9,7 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // advance moves event time to wm and fires the windows that this ends, by their end.
@@ -76,24 +77,6 @@ func (w *windowAggregate) groupHash(key []byte) uint64 {
 	return checkpoint.HashKey(key[8 : len(key)-len(rest)])
 }
 
-// due are the ends of the windows that fire after before and not after the watermark, ascending.
-func (w *windowAggregate) due(before exec.Watermark) []int64 {
-	var due []int64
-	for cell := range w.index.cells {
-		for end, last := w.windowsOf(cell); end <= last; end += w.clock.next() {
-			fire := exec.Watermark(w.clock.fireTime(end))
-			if fire > w.watermark {
-				break
-			}
-			if fire > before {
-				due = append(due, end)
-			}
-		}
-	}
-	slices.Sort(due)
-	return slices.Compact(due)
-}
-
 // fire emits a window and forgets the cells that no later window needs.
 func (w *windowAggregate) fire(end int64, out exec.Emitter) error {
 	switch w.share {
@@ -107,9 +90,17 @@ func (w *windowAggregate) fire(end int64, out exec.Emitter) error {
 
 // keyPage collects keys of a cell until they are worth a probe.
 type keyPage struct {
-	keys  checkpoint.Keys // as in windowAggregate.keys
-	order []int32
-	sort  checkpoint.Keys
+	cell     int64
+	whenFull func() error    // called with a full page, which it empties
+	keys     checkpoint.Keys // as in windowAggregate.keys
+	hashes   []uint64        // of the groups alone
+	order    []int32
+	sort     checkpoint.Keys
+}
+
+func (p *keyPage) reset() {
+	p.keys.Reset()
+	p.hashes = p.hashes[:0]
 }
 
 func (p *keyPage) full() bool { return p.keys.Len() >= batch.Size }
@@ -118,7 +109,7 @@ func (p *keyPage) full() bool { return p.keys.Len() >= batch.Size }
 func (p *keyPage) sorted() *checkpoint.Keys {
 	if p.keys.Len() > sortedRows {
 		p.keys, p.sort = p.sort, p.keys
-		p.keys.Reset()
+		p.reset()
 		return &p.sort
 	}
 	p.order = p.order[:0]
@@ -132,24 +123,34 @@ func (p *keyPage) sorted() *checkpoint.Keys {
 		p.sort.Ends = append(p.sort.Ends, int32(len(p.sort.Buf)))
 		p.sort.Hashes = append(p.sort.Hashes, p.keys.Hashes[i])
 	}
-	p.keys.Reset()
+	p.reset()
 	return &p.sort
 }
 
-// eachPage calls f for the keys of a cell, a page at a time.
+// eachPage calls f for the groups of a cell, a page at a time.
 func (w *windowAggregate) eachPage(cell int64, f func() error) error {
-	w.page.keys.Reset()
-	err := w.index.visit(cell, 0, checkpoint.KeyGroups, func(g int, group []byte) error {
-		addCellKey(&w.page.keys, cell, group, uint64(g)<<57)
-		if w.page.full() {
-			return f()
-		}
-		return nil
-	})
-	if err != nil || w.page.keys.Len() == 0 {
+	return w.eachPageOf(cell, 0, checkpoint.KeyGroups, f)
+}
+
+// eachPageOf is eachPage for the key groups from ≤ g < to.
+func (w *windowAggregate) eachPageOf(cell int64, from, to int, f func() error) error {
+	w.page.reset()
+	w.page.cell, w.page.whenFull = cell, f
+	if err := w.index.visit(cell, from, to, w.collect); err != nil || w.page.keys.Len() == 0 {
 		return err
 	}
 	return f()
+}
+
+// collectKey adds a key of the index to the page.
+func (w *windowAggregate) collectKey(group int, key []byte) error {
+	hash := subHash(uint64(group)<<57, key)
+	w.page.hashes = append(w.page.hashes, hash)
+	addGroupKey(&w.page.keys, w.page.cell, key, hash)
+	if w.page.full() {
+		return w.page.whenFull()
+	}
+	return nil
 }
 
 // probe looks up a page; all its keys have state.
@@ -172,18 +173,10 @@ func (w *windowAggregate) emitCell(cell, end int64, drop bool, out exec.Emitter)
 		if err := w.probe(keys); err != nil {
 			return err
 		}
-		for i, r := range w.refs {
-			if err := w.emit(start, end, keys.Key(i), keys.Hashes[i], w.core.groups.Value(r), out); err != nil {
-				return err
-			}
-			if !drop {
-				continue
-			}
-			if err := w.core.remove(r, keys.Key(i), keys.Hashes[i]); err != nil {
-				return err
-			}
+		if err := w.emitGroups(start, end, keys, out); err != nil || !drop {
+			return err
 		}
-		return nil
+		return w.removeGroups(keys)
 	})
 	if err != nil || !drop {
 		return err
@@ -196,19 +189,29 @@ func (w *windowAggregate) emitCell(cell, end int64, drop bool, out exec.Emitter)
 	return w.index.drop(cell)
 }
 
+// removeGroups removes groups, whose rows are in refs.
+func (w *windowAggregate) removeGroups(keys *checkpoint.Keys) error {
+	for i, r := range w.refs {
+		if !w.core.alone() {
+			if err := w.core.remove(r, keys.Key(i), keys.Hashes[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		w.core.groups.Delete(r)
+	}
+	return nil
+}
+
 // dropCell removes a cell.
 func (w *windowAggregate) dropCell(cell int64) error {
 	err := w.eachPage(cell, func() error {
 		if err := w.probe(&w.page.keys); err != nil {
 			return err
 		}
-		for i, r := range w.refs {
-			if err := w.core.remove(r, w.page.keys.Key(i), w.page.keys.Hashes[i]); err != nil {
-				return err
-			}
-		}
-		w.page.keys.Reset()
-		return nil
+		err := w.removeGroups(&w.page.keys)
+		w.page.reset()
+		return err
 	})
 	if err != nil {
 		return err
@@ -224,18 +227,8 @@ func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
 	w.merged.reset()
 	for g := 0; g < checkpoint.KeyGroups; {
 		to := w.mergedTogether(cells, g)
-		// After a restore, a group may have fired this window already.
-		if w.restored == nil || exec.Watermark(w.clock.fireTime(end)) > w.restored[g] {
-			for _, cell := range cells {
-				if err := w.mergeSlice(cell, g, to); err != nil {
-					return err
-				}
-			}
-		}
-		if w.merged.len() >= batch.Size || to == checkpoint.KeyGroups {
-			if err := w.emitMerged(end, out); err != nil {
-				return err
-			}
+		if err := w.mergeGroups(end, cells, g, to, out); err != nil {
+			return err
 		}
 		g = to
 	}
@@ -270,48 +263,49 @@ func (w *windowAggregate) mergedTogether(cells []int64, group int) int {
 	return group
 }
 
-// mergeSlice adds the rows of a slice and the key groups from ≤ group < to to w.merged.
-func (w *windowAggregate) mergeSlice(cell int64, from, to int) error {
-	page := &w.page
-	page.keys.Reset()
-	add := func() error {
-		if err := w.probe(&page.keys); err != nil {
+// mergeGroups emits the key groups from ≤ g < to of the window ending at end.
+func (w *windowAggregate) mergeGroups(end int64, cells []int64, from, to int, out exec.Emitter) error {
+	// After a restore, a group may have fired this window already.
+	if w.restored != nil && exec.Watermark(w.clock.fireTime(end)) <= w.restored[from] {
+		return nil
+	}
+	for _, cell := range cells {
+		if err := w.eachPageOf(cell, from, to, w.merge); err != nil {
 			return err
 		}
-		for i, r := range w.refs {
-			row, isNew := w.merged.row(page.keys.Key(i)[8:])
-			if isNew {
-				clearRow(row, w.core.fixed, 0)
-			}
-			w.core.merge(row, w.core.groups.Value(r))
-		}
-		page.keys.Reset()
-		return nil
 	}
-	err := w.index.visit(cell, from, to, func(group int, key []byte) error {
-		addCellKey(&page.keys, cell, key, uint64(group)<<57)
-		if page.full() {
-			return add()
-		}
-		return nil
-	})
-	if err != nil || page.keys.Len() == 0 {
-		return err
-	}
-	return add()
+	return w.emitMerged(end, out)
 }
 
+// mergePage adds the rows of the page to w.merged.
+func (w *windowAggregate) mergePage() error {
+	page := &w.page
+	if err := w.probe(&page.keys); err != nil {
+		return err
+	}
+	for i, r := range w.refs {
+		k, isNew := w.merged.find(page.hashes[i], page.keys.Key(i)[8:])
+		src := w.core.groups.Value(r)
+		if row := w.merged.at(k); isNew {
+			copy(row[rowCount:], src[rowCount:w.core.fixed])
+		} else {
+			w.core.merge(row, src)
+		}
+	}
+	page.reset()
+	return nil
+}
+
+// emitMerged emits w.merged as the window ending at end.
 func (w *windowAggregate) emitMerged(end int64, out exec.Emitter) error {
-	start := w.clock.start(end)
+	w.keyRows, w.images = w.keyRows[:0], w.images[:0]
 	for _, i := range w.merged.sorted() {
-		row := w.merged.at(i)
-		if word(row, rowCount) <= 0 {
-			continue
+		if row := w.merged.at(i); word(row, rowCount) > 0 {
+			w.keyRows, w.images = append(w.keyRows, w.merged.key(i)), append(w.images, row)
 		}
-		w.core.results(row, w.res)
-		if err := w.result(start, end, w.merged.key(i), out); err != nil {
-			return err
-		}
+	}
+	if err := w.write(w.clock.start(end), end, out); err != nil {
+		return err
 	}
 	w.merged.reset()
 	return nil
@@ -338,17 +332,19 @@ func (w *windowAggregate) move(from, to int64) error {
 			return err
 		}
 		w.moved = w.moved[:0]
-		for i, r := range w.refs {
+		for _, r := range w.refs {
 			w.moved = append(w.moved, w.core.groups.Value(r)[:size]...)
-			if err := w.core.remove(r, page.Key(i), page.Hashes[i]); err != nil {
-				return err
-			}
+		}
+		if err := w.removeGroups(page); err != nil {
+			return err
 		}
 		w.keys.Reset()
+		w.fresh = w.fresh[:0]
 		for i := range page.Len() {
-			addCellKey(&w.keys, to, page.Key(i)[8:], page.Hashes[i])
+			addGroupKey(&w.keys, to, page.Key(i)[8:], w.page.hashes[i])
+			w.fresh = append(w.fresh, int32(i))
 		}
-		page.Reset()
+		w.page.reset()
 		if err := w.core.groups.Probe(&w.keys, w.refs); err != nil {
 			return err
 		}
@@ -357,12 +353,10 @@ func (w *windowAggregate) move(from, to int64) error {
 		}
 		for i, r := range w.refs {
 			w.core.merge(w.core.groups.Mutable(r), w.moved[i*size:(i+1)*size])
-			if err := w.list(r, w.keys.Key(i), w.keys.Hashes[i]); err != nil {
-				return err
-			}
 		}
+		err := w.list(w.fresh)
 		w.keys.Reset()
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
@@ -370,33 +364,82 @@ func (w *windowAggregate) move(from, to int64) error {
 	return w.index.drop(from)
 }
 
-// emit appends the output row of the group with this key, hash and row; groups emptied by retractions have none.
-func (w *windowAggregate) emit(start, end int64, key []byte, hash uint64, row []byte, out exec.Emitter) error {
-	if word(row, rowCount) <= 0 {
-		return nil
+// emitGroups emits groups, whose rows are in refs, as the window from start to end; those emptied by retractions have no result.
+func (w *windowAggregate) emitGroups(start, end int64, keys *checkpoint.Keys, out exec.Emitter) error {
+	w.keyRows, w.images = w.keyRows[:0], w.images[:0]
+	for i, r := range w.refs {
+		row := w.core.groups.Value(r)
+		if word(row, rowCount) <= 0 {
+			continue
+		}
+		if len(w.core.lists) == 0 {
+			w.keyRows, w.images = append(w.keyRows, keys.Key(i)[8:]), append(w.images, row)
+			continue
+		}
+		if err := w.core.resultsFor(keys.Key(i), keys.Hashes[i], row, w.res); err != nil {
+			return err
+		}
+		if err := w.result(start, end, keys.Key(i)[8:], out); err != nil {
+			return err
+		}
 	}
-	if err := w.core.resultsFor(key, hash, row, w.res); err != nil {
-		return err
+	return w.write(start, end, out)
+}
+
+// write appends the output rows of the groups in keyRows and images, column by column.
+func (w *windowAggregate) write(start, end int64, out exec.Emitter) error {
+	for at := 0; at < len(w.images); {
+		n := min(len(w.images)-at, batch.Size-w.out.Len())
+		keys, images := w.keyRows[at:at+n], w.images[at:at+n]
+		at += n
+		if err := w.decoder.decode(keys, w.keyCols); err != nil {
+			return err
+		}
+		for i := range w.core.accs {
+			w.core.accs[i].appendResults(w.out.Cols[len(w.spec.Keys)+i], images, w.core.fixed)
+		}
+		w.appendBounds(start, end, n)
+		w.out.RowsDone(n)
+		if !w.out.Full() {
+			continue
+		}
+		if err := flush(w.out, out); err != nil {
+			return err
+		}
 	}
-	return w.result(start, end, key[8:], out)
+	return nil
+}
+
+// appendBounds appends n times the columns of the window.
+func (w *windowAggregate) appendBounds(start, end int64, n int) {
+	var at [3]int64
+	at[0], at[1], at[2] = w.clock.bounds(start, end)
+	for k, c := range w.out.Cols[len(w.spec.Keys)+len(w.res):] {
+		if k == 0 && w.spec.Window.Kind == Attached {
+			continue // decoded from the key
+		}
+		if c.Type.Phys() == types.PhysI128 { // a window_time of batch mode
+			for range n {
+				appendTime(c, at[k])
+			}
+			continue
+		}
+		first := c.AppendN(n)
+		for i := range n {
+			c.I64[first+i] = at[k]
+		}
+	}
 }
 
 // result appends an output row with the aggregates in w.res.
 func (w *windowAggregate) result(start, end int64, group []byte, out exec.Emitter) error {
-	nk := len(w.spec.Keys)
 	if _, err := exec.DecodeKey(group, w.keyCols); err != nil {
 		return fmt.Errorf("window state: %w", err)
 	}
 	for i := range w.res {
-		w.out.Cols[nk+i].AppendDatum(w.res[i])
+		w.out.Cols[len(w.spec.Keys)+i].AppendDatum(w.res[i])
 	}
-	ws, we, wt := w.clock.bounds(start, end)
-	cols := w.out.Cols[nk+len(w.res):]
-	if w.spec.Window.Kind != Attached {
-		cols[0].AppendI64(ws)
-	}
-	cols[1].AppendI64(we)
-	appendTime(cols[2], wt)
+	w.appendBounds(start, end, 1)
 	w.out.RowDone()
 	if w.out.Full() {
 		return flush(w.out, out)

@@ -139,6 +139,7 @@ func (l *windowLog) commit() error {
 	}
 	clear(l.slots)
 	clear(l.entries)
+	l.keys.Reset()
 	l.parts, l.entries, l.next = l.parts[:0], l.entries[:0], l.next[:0]
 	return nil
 }
