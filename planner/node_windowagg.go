@@ -82,7 +82,7 @@ func (n *WindowAggregate) distribute(b *builder, p *phys) error {
 	b.keyed(p, n.Keys)
 	p.dist = upTo(0, len(n.Keys))
 	w := n.Window
-	if w.Proctime || w.Kind == op.Session {
+	if w.Kind == op.Session {
 		return nil // Flink has one phase for them too
 	}
 	if b.splitPhases(p, &localAggregate{In: n.In, Keys: n.Keys, Aggs: n.Aggs, Names: n.Names, Window: &w}) {

@@ -19,7 +19,7 @@ type LocalAggSpec struct {
 	Input   *types.Schema
 	Keys    []int
 	Aggs    []expr.Agg
-	Window  *Window      // nil: GROUP BY without a window; neither Session nor Proctime
+	Window  *Window      // nil: GROUP BY without a window; not Session
 	Session expr.Session // zone of TIMESTAMP_LTZ windows
 	Mini    MiniBatch    // without a window: when rows leave
 	Output  *types.Schema
@@ -62,18 +62,17 @@ type localAggregate struct {
 	spec    LocalAggSpec
 	subtask exec.Subtask
 	core    aggCore // for its accumulators; it has no tables
-	enc     *exec.KeyEncoder
+	keys    *keyWords
+	timed   bool // rows have slices
 	clock   windowClock
 
-	keys  checkpoint.Keys
-	key   []byte // end of the slice, then the group's key, attached also the window's start
-	held  mergeTable
+	held  wordTable
+	ends  []int64 // of the slices of the batch's rows
 	at    []int32 // row of held, per row of the batch
+	fresh []int32 // the batch's rows that are the first of theirs
 	rows  [][]byte
 	kept  []keptColumn
 	first *batch.Builder // of the kept columns
-	texts []byte         // of the kept columns with strings, row by row
-	ends  []int32
 	out   batch.Batch
 	raw   batch.Batch
 	part  *batch.Vec // accumulators, in out
@@ -88,40 +87,51 @@ type localAggregate struct {
 	tried     int            // rows and
 	left      int            // held rows since the last judgement
 	skip      int            // rows to pass on before combining is tried again
+	latency   int64          // ms that rows are held at most, 0 = until a watermark or barrier
 	due       int64
 }
 
 // keptColumn is a column that a combined row takes from the first of its rows.
 type keptColumn struct {
-	col *batch.ColBuilder // of localAggregate.first
-	in  int               // in the input
-	str bool              // its text is in localAggregate.texts until rows leave
+	col   *batch.ColBuilder // of localAggregate.first
+	in    int               // in the input
+	str   bool              // its texts are here until rows leave: the batch's strings would keep its whole buffer alive
+	texts []byte
+	ends  []int32 // -1 = NULL
 }
+
+// proctimeLatency is how long rows of a processing-time window are held back, in ms: they count for the window that they
+// reach the other half in.
+const proctimeLatency = 10
 
 // localSlice is where event time stands for the slice of the last row.
 type localSlice struct {
-	known  bool
-	end    int64
-	fires  exec.Watermark // of the first window it is in
-	behind bool
+	known bool
+	end   int64
+	fires exec.Watermark // of the first window it is in
 }
 
 // Open implements exec.Operator.
 func (l *localAggregate) Open(s exec.Subtask) error {
 	l.subtask = s
-	l.enc = exec.NewKeyEncoder(l.spec.Keys)
 	l.core.accs, l.core.fixed, _ = layout(l.spec.Aggs)
-	l.held.size = l.core.fixed
 	l.watermark, l.next = exec.NoWatermark, exec.MaxWatermark
-	keep := slices.Clone(l.spec.Keys)
-	if w := l.spec.Window; w != nil {
-		l.clock = newWindowClock(*w, l.spec.Input, l.spec.Session)
-		if w.Kind == Attached {
-			keep = append(keep, w.Start, w.End)
-		} else {
-			keep = append(keep, w.Time)
-		}
+	l.latency = l.spec.Mini.Latency
+	keep, keys := slices.Clone(l.spec.Keys), slices.Clone(l.spec.Keys)
+	switch w := l.spec.Window; {
+	case w == nil:
+	case w.Proctime:
+		l.latency = proctimeLatency
+	case w.Kind == Attached:
+		keep, keys = append(keep, w.Start, w.End), append(keys, w.Start)
+	default:
+		keep = append(keep, w.Time)
 	}
+	if w := l.spec.Window; w != nil && !w.Proctime {
+		l.timed, l.clock = true, newWindowClock(*w, l.spec.Input, l.spec.Session)
+	}
+	l.keys = newKeyWords(l.spec.Input, keys)
+	l.held = wordTable{stride: l.keys.stride, size: l.core.fixed}
 	slices.Sort(keep)
 	for _, c := range l.spec.Input.Columns {
 		l.out.Cols = append(l.out.Cols, batch.NewConst(c.Type, types.NullDatum))
@@ -150,15 +160,11 @@ func (l *localAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 		l.skip -= n
 		return l.pass(b, out)
 	}
-	if l.absorbed == 0 {
-		l.due = l.subtask.Now() + l.spec.Mini.Latency
+	if l.absorbed == 0 && l.latency > 0 {
+		l.due = l.subtask.Now() + l.latency
 	}
-	l.enc.Encode(b, &l.keys)
-	l.at = resize(l.at, n)
-	for i := range l.at {
-		if err := l.find(b, i); err != nil {
-			return err
-		}
+	if err := l.findRows(b); err != nil {
+		return err
 	}
 	l.rows = resize(l.rows, n)
 	for i, k := range l.at {
@@ -172,74 +178,66 @@ func (l *localAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 		}
 	}
 	l.absorbed += n
-	switch mini := l.spec.Mini.Size; {
-	case l.behind, mini > 0 && l.absorbed >= mini, l.held.len() >= localRows, len(l.held.rows)+len(l.held.keys)+len(l.texts) >= localBytes:
+	if mini := l.spec.Mini.Size; l.behind || mini > 0 && l.absorbed >= mini || l.held.n >= localRows || l.bytes() >= localBytes {
 		return l.send(out)
 	}
 	return nil
 }
 
-// find sets at[i] to the held row that row i of b belongs to.
-func (l *localAggregate) find(b *batch.Batch, i int) error {
-	r, hash := b.Row(i), l.keys.Hashes[i]
-	l.key = l.key[:0]
-	if l.spec.Window != nil {
-		if err := l.place(b, r); err != nil {
+// bytes is what the rows held take.
+func (l *localAggregate) bytes() int {
+	n := len(l.held.rows) + 8*len(l.held.words) + l.keys.bytes()
+	for i := range l.kept {
+		n += len(l.kept[i].texts)
+	}
+	return n
+}
+
+// findRows sets at to the held rows that the rows of b belong to.
+func (l *localAggregate) findRows(b *batch.Batch) error {
+	var cells []int64
+	if l.timed {
+		l.ends = resize(l.ends, b.Len())
+		if err := l.clock.sliceEnds(b, l.spec.Input, l.ends); err != nil {
 			return err
 		}
-		l.key = binary.LittleEndian.AppendUint64(l.key, uint64(l.slice.end))
-		hash ^= uint64(l.slice.end) * 0x9e3779b97f4a7c15
+		for _, end := range l.ends {
+			if !l.slice.known || end != l.slice.end {
+				l.place(end)
+			}
+		}
+		cells = l.ends
 	}
-	l.key = append(l.key, l.keys.Key(i)...)
-	if l.spec.Window != nil && l.spec.Window.Kind == Attached {
-		l.key = exec.AppendColumn(l.key, b.Cols[l.spec.Window.Start], r)
+	l.at = resize(l.at, b.Len())
+	l.fresh = l.held.find(l.keys.encode(b, cells), l.at, l.fresh[:0])
+	for i, k := range l.fresh {
+		l.fresh[i] = int32(b.Row(int(k)))
 	}
-	k, isNew := l.held.find(hash, l.key)
-	l.at[i] = k
-	if !isNew {
-		return nil
-	}
-	for _, c := range l.kept {
-		v := b.Cols[c.in]
+	for i := range l.kept {
+		c, v := &l.kept[i], b.Cols[l.kept[i].in]
 		if !c.str {
-			c.col.AppendFrom(v, r)
+			c.col.AppendRows(v, l.fresh)
 			continue
 		}
-		// The batch's strings would keep its whole buffer alive.
-		end := int32(-1)
-		if !v.IsNull(r) {
-			l.texts = append(l.texts, v.Str[v.Idx(r)]...)
-			end = int32(len(l.texts))
+		for _, r := range l.fresh {
+			end := int32(-1)
+			if !v.IsNull(int(r)) {
+				c.texts = append(c.texts, v.Str[v.Idx(int(r))]...)
+				end = int32(len(c.texts))
+			}
+			c.ends = append(c.ends, end)
 		}
-		l.ends = append(l.ends, end)
 	}
 	return nil
 }
 
-// place finds the slice of physical row r of b.
-func (l *localAggregate) place(b *batch.Batch, r int) error {
-	w := l.spec.Window
-	c := w.Time
-	if w.Kind == Attached {
-		c = w.End
-	}
-	v := b.Cols[c]
-	if v.IsNull(r) {
-		return nullTime(r, l.spec.Input.Columns[c].Name)
-	}
-	end := millis(v, v.Idx(r))
-	if w.Kind != Attached {
-		end = l.clock.sliceEnd(l.clock.wall(end))
-	}
+// place finds where event time stands for the slice ending at end, which rows are held of.
+func (l *localAggregate) place(end int64) {
 	s := &l.slice
-	if !s.known || end != s.end {
-		*s = localSlice{known: true, end: end, fires: exec.Watermark(l.clock.fireTime(l.clock.first(end)))}
-		s.behind = s.fires <= l.watermark
-	}
+	*s = localSlice{known: true, end: end, fires: exec.Watermark(l.clock.fireTime(l.clock.first(end)))}
 	// Whether a row is late is decided behind the exchange: one that may be must not come there later than it would alone.
-	l.behind = l.behind || s.behind
+	l.behind = l.behind || s.fires <= l.watermark
 	l.next = min(l.next, s.fires)
-	return nil
 }
 
 // pass sends b on as it is.
@@ -250,28 +248,19 @@ func (l *localAggregate) pass(b *batch.Batch, out exec.Emitter) error {
 
 // send sends what is held.
 func (l *localAggregate) send(out exec.Emitter) error {
-	n := l.held.len()
+	n := l.held.n
 	if n == 0 {
 		return nil
 	}
-	texts, from, at := string(l.texts), int32(0), 0
-	rows := string(l.held.rows)
-	for i := range n {
-		for _, c := range l.kept {
-			if !c.str {
-				continue
-			}
-			end := l.ends[at]
-			if at++; end < 0 {
-				c.col.AppendNull()
-				continue
-			}
-			c.col.AppendStr(texts[from:end])
-			from = end
+	for i := range l.kept {
+		if l.kept[i].str {
+			l.kept[i].appendTexts()
 		}
-		l.part.Str = append(l.part.Str, rows[i*l.held.size:(i+1)*l.held.size])
-		l.first.RowDone()
 	}
+	for rows := string(l.held.rows); len(rows) > 0; rows = rows[l.held.size:] {
+		l.part.Str = append(l.part.Str, rows[:l.held.size])
+	}
+	l.first.RowsDone(n)
 	for k, v := range l.first.Finish().Cols {
 		l.out.Cols[l.kept[k].in] = v
 	}
@@ -289,6 +278,20 @@ func (l *localAggregate) send(out exec.Emitter) error {
 	l.judge(n)
 	l.forget()
 	return nil
+}
+
+// appendTexts moves the texts to the column.
+func (c *keptColumn) appendTexts() {
+	texts, from := string(c.texts), int32(0)
+	for _, end := range c.ends {
+		if end < 0 {
+			c.col.AppendNull()
+			continue
+		}
+		c.col.AppendStr(texts[from:end])
+		from = end
+	}
+	c.texts, c.ends = c.texts[:0], c.ends[:0]
 }
 
 // judge decides whether combining paid: n rows are left of those absorbed. A row that nothing combines with costs more in
@@ -309,13 +312,15 @@ func (l *localAggregate) forget() {
 	l.first.Reset()
 	clear(l.part.Str)
 	l.part.Str = l.part.Str[:0]
-	l.texts, l.ends, l.absorbed, l.behind, l.next = l.texts[:0], l.ends[:0], 0, false, exec.MaxWatermark
+	l.keys.forget()
+	l.absorbed, l.behind, l.next = 0, false, exec.MaxWatermark
+	l.slice.known = false
 }
 
 // OnWatermark implements exec.Operator: the rows of a window leave before the watermark that ends it.
 func (l *localAggregate) OnWatermark(wm exec.Watermark, out exec.Emitter) error {
 	l.watermark, l.slice.known = max(l.watermark, wm), false
-	if l.spec.Window != nil && wm < l.next {
+	if l.timed && wm < l.next {
 		return nil
 	}
 	return l.send(out)
@@ -331,7 +336,7 @@ func (l *localAggregate) OnIdle(out exec.Emitter) error { return l.send(out) }
 
 // NextTimer implements exec.ProcessingTimer.
 func (l *localAggregate) NextTimer() (int64, bool) {
-	if l.spec.Mini.Size == 0 || l.absorbed == 0 {
+	if l.latency == 0 || l.absorbed == 0 {
 		return math.MaxInt64, false
 	}
 	return l.due, true

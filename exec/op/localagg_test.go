@@ -248,15 +248,15 @@ func TestLocalBypass(t *testing.T) {
 		return out.rows - before
 	}
 	feed(localRows, func(i int) string { return fmt.Sprint("unique", i) })
-	if l.skip == 0 || l.held.len() != 0 {
-		t.Fatalf("combining goes on without result: %d rows to pass on, %d held", l.skip, l.held.len())
+	if l.skip == 0 || l.held.n != 0 {
+		t.Fatalf("combining goes on without result: %d rows to pass on, %d held", l.skip, l.held.n)
 	}
 	skipped := l.skip
 	if n := feed(skipped, func(int) string { return "same" }); n != skipped {
 		t.Errorf("%d rows of %d were passed on", n, skipped)
 	}
-	if n := feed(4*localRows, func(int) string { return "same" }); n != 0 || l.held.len() != 1 {
-		t.Errorf("%d rows were sent, %d are held; one would do", n, l.held.len())
+	if n := feed(4*localRows, func(int) string { return "same" }); n != 0 || l.held.n != 1 {
+		t.Errorf("%d rows were sent, %d are held; one would do", n, l.held.n)
 	}
 }
 
