@@ -13,13 +13,10 @@ import (
 // their rows, which are aggregated when the session ends.
 func newSessionAggregate(spec WindowAggSpec) exec.Operator {
 	result := &sessionResult{spec: spec}
-	var p sessionPayload
 	if result.mergeable() {
-		p = &sessionAccs{sessionResult: result}
-	} else {
-		p = &sessionRows{input: spec.Input, sink: result}
+		return &sessionAccs{spec: spec}
 	}
-	w := newSessionWindow(spec.Window, spec.Input, spec.Keys, spec.Session, p)
+	w := newSessionWindow(spec.Window, spec.Input, spec.Keys, spec.Session, &sessionRows{input: spec.Input, sink: result})
 	w.nullError = true
 	result.clock = &w.clock
 	return w
@@ -83,106 +80,6 @@ func (a *sessionResult) result(f firedSession, key []byte, hash uint64, row []by
 	}
 	return nil
 }
-
-// sessionAccs is the payload of sessions that hold accumulators: a row of the core per session.
-type sessionAccs struct {
-	*sessionResult
-	in   batch.Batch
-	sel  []int32
-	keys checkpoint.Keys // 8 bytes id, then the group
-	refs []checkpoint.Ref
-	row  []byte
-}
-
-func (p *sessionAccs) begin(b *batch.Batch) error {
-	p.in = *b
-	if p.sel == nil {
-		p.sel = make([]int32, 0, batch.Size) // a nil selection is all rows
-	}
-	p.sel = p.sel[:0]
-	p.keys.Reset()
-	return nil
-}
-
-func (p *sessionAccs) add(r int, group []byte, hash uint64, id int64) error {
-	p.sel = append(p.sel, int32(r))
-	addCellKey(&p.keys, id, group, hash)
-	return nil
-}
-
-func (p *sessionAccs) end() error {
-	if len(p.sel) == 0 {
-		return nil
-	}
-	p.in.Sel = p.sel
-	p.refs = resize(p.refs, p.keys.Len())
-	if err := p.core.groups.Probe(&p.keys, p.refs); err != nil {
-		return err
-	}
-	if err := p.core.accumulate(&p.in, &p.keys, p.refs, nil); err != nil {
-		return err
-	}
-	p.sel = p.sel[:0]
-	p.keys.Reset()
-	return p.core.doneLists()
-}
-
-// merge implements sessionPayload. The rows of the batch so far go first: they know the sessions by their old ids.
-func (p *sessionAccs) merge(group []byte, hash uint64, from []int64, to int64) error {
-	if err := p.end(); err != nil {
-		return err
-	}
-	defer p.keys.Reset()
-	addCellKey(&p.keys, to, group, hash)
-	for _, id := range from {
-		addCellKey(&p.keys, id, group, hash)
-	}
-	p.refs = resize(p.refs, p.keys.Len())
-	if err := p.core.groups.Probe(&p.keys, p.refs); err != nil {
-		return err
-	}
-	if err := p.core.createGroups(&p.keys, p.refs[:1]); err != nil {
-		return err
-	}
-	for i, r := range p.refs[1:] {
-		if r == checkpoint.NoRow {
-			continue
-		}
-		p.row = append(p.row[:0], p.core.groups.Value(r)...)
-		if err := p.core.remove(r, p.keys.Key(i+1), p.keys.Hashes[i+1]); err != nil {
-			return err
-		}
-		p.core.merge(p.core.groups.Mutable(p.refs[0]), p.row)
-	}
-	return nil
-}
-
-func (p *sessionAccs) fire(list []firedSession, out exec.Emitter) error {
-	p.keys.Reset()
-	for _, f := range list {
-		addCellKey(&p.keys, f.id, f.group, f.hash)
-	}
-	p.refs = resize(p.refs, p.keys.Len())
-	if err := p.core.groups.Probe(&p.keys, p.refs); err != nil {
-		return err
-	}
-	for i, r := range p.refs {
-		if r == checkpoint.NoRow {
-			continue // every row was a retraction of nothing
-		}
-		if err := p.result(list[i], p.keys.Key(i), p.keys.Hashes[i], p.core.groups.Value(r), out); err != nil {
-			return err
-		}
-		if err := p.core.remove(r, p.keys.Key(i), p.keys.Hashes[i]); err != nil {
-			return err
-		}
-	}
-	p.keys.Reset()
-	return flush(p.out, out)
-}
-
-func (p *sessionAccs) state(dst []byte) []byte { return dst }
-func (p *sessionAccs) restore([][]byte)        {}
 
 // session implements sessionSink: it aggregates the rows of an ended session.
 func (a *sessionResult) session(f firedSession, rows *sessionReader, out exec.Emitter) error {

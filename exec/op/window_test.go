@@ -231,6 +231,8 @@ func stateRows(t *testing.T, o *timedOp) (n int64) {
 		for _, d := range w.core.distinct {
 			n += d.table.Len()
 		}
+	case *sessionAccs:
+		n = w.groups.Len() + w.timers.far.m.roots.Len()
 	case *sessionWindow:
 		n = w.spans.roots.Len() + w.timers.roots.Len()
 	default:

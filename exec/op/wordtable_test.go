@@ -115,7 +115,7 @@ func TestWindowAggregateAllocations(t *testing.T) {
 	s, bs := benchBatches(benchWindowKeys)
 	ts := s.Columns[2].Type
 	output := concat(types.NewSchema(s.Columns[0], s.Columns[1], s.Columns[1], s.Columns[1]), types.NewSchema(types.Column{Name: "ws", Type: ts}, types.Column{Name: "we", Type: ts}, types.Column{Name: "wt", Type: ts}))
-	for _, w := range []Window{{Time: 2, Size: 10_000}, {Kind: Hop, Time: 2, Size: 10_000, Slide: 2000}, {Kind: Cumulate, Time: 2, Size: 10_000, Slide: 2000}} {
+	for _, w := range []Window{{Time: 2, Size: 10_000}, {Kind: Hop, Time: 2, Size: 10_000, Slide: 2000}, {Kind: Cumulate, Time: 2, Size: 10_000, Slide: 2000}, {Kind: Session, Time: 2, Size: 10_000}} {
 		o := openOp(t, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(s.Columns[1].Type), Window: w, Output: output}), newSubtask(t, 1<<30))
 		_, bs = benchBatches(benchWindowKeys)
 		in, out := &endless{bs: bs}, &countRows{}
