@@ -16,6 +16,50 @@ type watermarker struct {
 	prog  *expr.Program
 	last  int64   // ms of the last periodic emission
 	ident []int32 // 0, 1, 2, …
+	rises int     // column that the expression rises with, so that its greatest value is that of the column's; -1 = unknown
+	one   [1]int32
+}
+
+// risesWith is the column that e rises with: later times give later watermarks, NULL gives NULL; -1 = unknown.
+func risesWith(e expr.Expr) int {
+	switch e := e.(type) {
+	case *expr.Column:
+		if k := e.T.Kind; k == types.Timestamp || k == types.TimestampLTZ {
+			return e.Index
+		}
+	case *expr.Binary:
+		if l, ok := e.R.(*expr.Literal); ok && !l.Value.IsNull && (e.Op == "-" || e.Op == "+") {
+			return risesWith(e.L)
+		}
+	case *expr.Cast:
+		if e.X.Type().Kind == e.T.Kind {
+			return risesWith(e.X)
+		}
+	}
+	return -1
+}
+
+// greatest is the watermark of the rows of b; ok is false when all are NULL.
+func (w *watermarker) greatest(b *batch.Batch) (wm Watermark, ok bool, err error) {
+	if w.rises >= 0 {
+		r := latest(b, b.Cols[w.rises])
+		if r < 0 {
+			return 0, false, nil
+		}
+		part := *b
+		w.one[0] = int32(r)
+		part.Sel = w.one[:]
+		b = &part
+	}
+	cols, err := w.prog.Eval(b)
+	if err != nil {
+		return 0, false, err
+	}
+	r := latest(b, cols[0])
+	if r < 0 {
+		return 0, false, nil
+	}
+	return Watermark(millis(cols[0], r)), true, nil
 }
 
 // millis converts the stored value of a timestamp column to milliseconds, rounding down.
@@ -42,18 +86,22 @@ func nanosToMillis(v types.Int128) int64 {
 // emission a batch is cut before a row that an earlier row of it made late, so that the row finds the watermark in
 // force that it would find if rows came one by one.
 func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
+	if !s.marks.onEvent() {
+		wm, ok, err := s.marks.greatest(b)
+		if err != nil {
+			return err
+		}
+		if ok {
+			sp.wm = max(sp.wm, wm)
+		}
+		sp.meter.watermark.Set(int64(sp.wm))
+		return s.m.out.Emit(b)
+	}
 	cols, err := s.marks.prog.Eval(b)
 	if err != nil {
 		return err
 	}
 	wm := cols[0]
-	if !s.marks.onEvent() {
-		if r := latest(b, wm); r >= 0 {
-			sp.wm = max(sp.wm, Watermark(millis(wm, r)))
-		}
-		sp.meter.watermark.Set(int64(sp.wm))
-		return s.m.out.Emit(b)
-	}
 	rowtime := b.Cols[s.marks.spec.Column]
 	part := *b
 	sel := s.marks.rows(b)

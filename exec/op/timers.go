@@ -1,7 +1,6 @@
 package op
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 
@@ -29,17 +28,43 @@ const (
 	timersStep  = 60_000   // ms of a slice of far
 )
 
+// timeHeap has its least time first. container/heap would allocate for every time.
 type timeHeap []int64
 
-func (h timeHeap) Len() int           { return len(h) }
-func (h timeHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h timeHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *timeHeap) Push(x any)        { *h = append(*h, x.(int64)) }
-func (h *timeHeap) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
+func (h *timeHeap) push(at int64) {
+	x := append(*h, at)
+	*h = x
+	for i := len(x) - 1; i > 0; {
+		up := (i - 1) / 2
+		if x[up] <= x[i] {
+			return
+		}
+		x[up], x[i] = x[i], x[up]
+		i = up
+	}
+}
+
+// pop removes the first time.
+func (h *timeHeap) pop() {
+	x := *h
+	last := len(x) - 1
+	x[0] = x[last]
+	x = x[:last]
+	*h = x
+	for i := 0; ; {
+		least := 2*i + 1
+		if least >= last {
+			return
+		}
+		if r := least + 1; r < last && x[r] < x[least] {
+			least = r
+		}
+		if x[i] <= x[least] {
+			return
+		}
+		x[i], x[least] = x[least], x[i]
+		i = least
+	}
 }
 
 // open opens the state named name.
@@ -66,7 +91,7 @@ func (t *timers) add(at int64, key []byte, hash uint64) {
 			k = &checkpoint.Keys{}
 		}
 		t.at[at] = k
-		heap.Push(&t.times, at)
+		t.times.push(at)
 	} else if n := k.Len(); n > 0 && k.Hashes[n-1] == hash && string(k.Key(n-1)) == string(key) {
 		return
 	}
@@ -159,7 +184,7 @@ func (t *timers) take(upTo int64, n int, due *checkpoint.Keys, times []int64) ([
 			dropKeys(k, some)
 			break
 		}
-		heap.Pop(&t.times)
+		t.times.pop()
 		t.release(at, k)
 	}
 	return times, nil
