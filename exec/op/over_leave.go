@@ -6,225 +6,175 @@ import (
 	"github.com/streamsql/streamsql/sql/batch"
 )
 
-// How the rows of an overTime leave: a batch of timers, of rows or of planned steps at a time.
+// How the rows of an overTime leave: a batch of rows that waited, or of planned steps, at a time.
 
 // fire lets the rows up to time upTo leave.
 func (o *overTime) fire(upTo int64, out exec.Emitter) error {
-	for {
-		o.due.Reset()
-		var err error
-		if o.dueAt, err = o.timers.take(upTo, batch.Size, &o.due, o.dueAt[:0]); err != nil {
-			return err
-		}
-		if len(o.dueAt) == 0 {
-			break
-		}
-		if err := o.begin(); err != nil {
-			return err
-		}
-		for i, at := range o.dueAt {
-			if err := o.plan(i, at, out); err != nil {
-				return err
-			}
-		}
-		if err := o.finish(out); err != nil {
-			return err
-		}
+	o.out = out
+	if err := o.waiting.leave(upTo, o.visit); err != nil {
+		return err
 	}
 	if !o.bounded || o.spec.Frame.Rows {
 		return nil
 	}
+	if err := o.ends.commit(); err != nil {
+		return err
+	}
 	return o.forget(upTo, out)
 }
 
-// begin probes for the partitions that are due.
-func (o *overTime) begin() error {
-	if err := o.waiting.probe(&o.due); err != nil || !o.bounded {
+// leaveRunning lets rows leave whose frame is all before them.
+func (o *overTime) leaveRunning(b *batch.Batch, times []int64) error {
+	c := &o.core
+	o.enc.Encode(b, &o.keys)
+	if err := c.begin(b, &o.keys); err != nil {
 		return err
 	}
-	return o.frame.begin(&o.core, &o.due)
+	for i, n := 0, b.N; i < n; {
+		j := i + 1
+		if !o.spec.Frame.Rows {
+			for j < n && times[j] == times[i] {
+				j++
+			}
+		}
+		for k := i; k < j && o.waiting.phase != waitResults; k++ {
+			if err := c.step(b, k, k, 1); err != nil {
+				return err
+			}
+		}
+		for k := i; k < j && o.waiting.phase != waitEnter; k++ {
+			if err := c.results(k); err != nil {
+				return err
+			}
+			if err := c.appendResults(); err != nil {
+				return err
+			}
+		}
+		i = j
+	}
+	if err := c.end(); err != nil || o.waiting.phase == waitEnter {
+		return err
+	}
+	o.res.N = b.N
+	o.res.Cols = append(append(o.res.Cols[:0], b.Cols...), c.out.Finish().Cols[c.input:]...)
+	err := o.out.Emit(&o.res)
+	c.out.Reset()
+	return err
+}
+
+// leaveBounded lets rows leave with bounded frames.
+func (o *overTime) leaveBounded(b *batch.Batch, times []int64) error {
+	o.enc.Encode(b, &o.keys)
+	if err := o.frame.begin(&o.core, &o.keys); err != nil {
+		return err
+	}
+	for i, n := 0, b.N; i < n; {
+		j := i + 1
+		if !o.spec.Frame.Rows {
+			for j < n && times[j] == times[i] {
+				j++
+			}
+		}
+		if err := o.planPeers(b, i, j, times[i]); err != nil {
+			return err
+		}
+		i = j
+	}
+	return o.finish(o.out)
+}
+
+// planPeers plans the steps of rows i to before j, of time at; with a frame of rows it is one.
+func (o *overTime) planPeers(b *batch.Batch, i, j int, at int64) error {
+	if o.waiting.phase == waitResults {
+		for ; i < j; i++ {
+			o.run.copied(b, i, o.keys.Key(i), o.keys.Hashes[i], overStep{leave: 1, at: at})
+		}
+		return o.pause()
+	}
+	if j == i+1 {
+		return o.planGroup(b, rowGroup{int32(i), int32(i)}, at)
+	}
+	o.peers = o.peers[:0]
+	for ; i < j; i++ {
+		o.peers = append(o.peers, int32(i))
+	}
+	o.groups.find(&o.keys, o.peers)
+	for _, g := range o.groups.rows {
+		if err := o.planGroup(b, g, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planGroup plans the steps of rows of one partition and of time at: the frame moves on, they enter it, and leave with
+// the results of all.
+func (o *overTime) planGroup(b *batch.Batch, g rowGroup, at int64) error {
+	key, hash := o.keys.Key(int(g.first)), o.keys.Hashes[g.first]
+	if err := o.slide(int(g.first), at); err != nil {
+		return err
+	}
+	n := int32(0)
+	for i := g.first; i >= 0; {
+		o.state.seq++
+		o.sub = overSub(o.sub[:0], at, o.state.seq)
+		o.row = appendRow(o.row[:0], b, int(i))
+		if err := o.frame.rows.at(int(g.first)).put(o.sub, o.row); err != nil {
+			return err
+		}
+		n++
+		s := overStep{sign: 1, at: at}
+		next := int32(-1)
+		if i != g.last {
+			next = o.groups.next[i]
+		} else if o.waiting.phase == waitWhole {
+			s.leave = n
+		}
+		o.run.copied(b, int(i), key, hash, s)
+		i = next
+	}
+	return o.pause()
 }
 
 // finish runs what is planned.
 func (o *overTime) finish(out exec.Emitter) error {
-	if err := o.waiting.done(); err != nil {
+	if err := o.frame.rows.done(); err != nil {
 		return err
-	}
-	if o.bounded {
-		if err := o.frame.rows.done(); err != nil {
-			return err
-		}
 	}
 	return o.run.run(&o.core, out)
 }
 
 // pause runs what is planned if it is much. Buckets are then new ones.
-func (o *overTime) pause(out exec.Emitter) error {
+func (o *overTime) pause() error {
 	if !o.run.full() {
 		return nil
 	}
-	return o.restart(out)
-}
-
-func (o *overTime) restart(out exec.Emitter) error {
-	if err := o.finish(out); err != nil {
+	if err := o.finish(o.out); err != nil {
 		return err
 	}
-	return o.begin()
+	return o.frame.begin(&o.core, &o.keys)
 }
 
-// plan plans the steps of the rows of due partition i that have time at.
-func (o *overTime) plan(i int, at int64, out exec.Emitter) error {
-	for {
-		o.sub = overSub(o.sub[:0], at, 0)
-		n, more, err := o.collect(o.waiting.at(i), at)
-		if err != nil || n == 0 {
+// slide takes the rows that are too old for a row at time at out of the frame of the partition of row i.
+func (o *overTime) slide(i int, at int64) error {
+	if !o.spec.Frame.Rows { // a new partition gets an end
+		held, err := o.frame.rows.at(i).len()
+		if err != nil {
 			return err
 		}
-		if more && !o.spec.Frame.Rows {
-			return o.planPeers(i, at, out)
+		if held == 0 {
+			o.ends.add(o.end(at), o.keys.Key(i), o.keys.Hashes[i])
 		}
-		if err := o.planRows(i, at, n, out); err != nil || !more {
-			return err
-		}
-	}
-}
-
-// planRows plans the steps of the rows collected. Without a frame of rows they are all of their time.
-func (o *overTime) planRows(i int, at int64, n int, out exec.Emitter) error {
-	key, hash := o.due.Key(i), o.due.Hashes[i]
-	for k := range n {
-		sub, row := o.collected(k)
-		if o.bounded && (k == 0 || o.spec.Frame.Rows) {
-			if err := o.slide(i, at, out); err != nil {
-				return err
-			}
-		}
-		if _, err := o.waiting.at(i).remove(sub); err != nil {
-			return err
-		}
-		if o.bounded {
-			if err := o.frame.rows.at(i).put(sub, row); err != nil {
-				return err
-			}
-		}
-		s := overStep{sign: 1, at: at}
-		switch {
-		case o.spec.Frame.Rows:
-			s.leave = 1
-		case k == n-1:
-			s.leave = int32(n)
-		}
-		if err := o.run.stored(row, key, hash, s); err != nil {
-			return err
-		}
-	}
-	return o.pause(out)
-}
-
-// planPeers lets more rows of one time leave than are held: all enter, some at a time, then they leave with the results
-// of all.
-func (o *overTime) planPeers(i int, at int64, out exec.Emitter) error {
-	if o.bounded {
-		if err := o.slide(i, at, out); err != nil {
-			return err
-		}
-	}
-	key, hash := o.due.Key(i), o.due.Hashes[i]
-	for _, sign := range []int8{1, 0} {
-		o.sub = overSub(o.sub[:0], at, 0)
-		for more := true; more; {
-			if err := o.restart(out); err != nil {
-				return err
-			}
-			w := o.waiting.at(i)
-			var n int
-			var err error
-			if n, more, err = o.collect(w, at); err != nil {
-				return err
-			}
-			for k := range n {
-				sub, row := o.collected(k)
-				s := overStep{sign: sign, at: at}
-				if sign == 0 && k == n-1 {
-					s.leave = int32(n)
-				}
-				if err := o.run.stored(row, key, hash, s); err != nil {
-					return err
-				}
-				if sign == 1 && o.bounded {
-					if err := o.frame.rows.at(i).put(sub, row); err != nil {
-						return err
-					}
-				}
-				o.sub = append(append(o.sub[:0], sub...), 0)
-			}
-			if sign == 0 {
-				if err := w.removeBelow(o.sub); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return o.restart(out)
-}
-
-// slide takes the rows that are too old for a row at time at out of the frame of due partition i.
-func (o *overTime) slide(i int, at int64, out exec.Emitter) error {
-	if err := o.enter(i, at); err != nil {
-		return err
 	}
 	for {
-		more, err := o.frame.slide(&o.run, o.frame.rows.at(i), o.due.Key(i), o.due.Hashes[i], at)
+		more, err := o.frame.slide(&o.run, o.frame.rows.at(i), o.keys.Key(i), o.keys.Hashes[i], at)
 		if err != nil || !more {
 			return err
 		}
-		if err := o.pause(out); err != nil {
+		if err := o.pause(); err != nil {
 			return err
 		}
 	}
-}
-
-// enter gives due partition i an end, if it is new and has a bounded range.
-func (o *overTime) enter(i int, at int64) error {
-	if o.spec.Frame.Rows {
-		return nil
-	}
-	held, err := o.frame.rows.at(i).len()
-	if held == 0 {
-		o.ends.add(o.end(at), o.due.Key(i), o.due.Hashes[i])
-	}
-	return err
-}
-
-// collect copies rows of time at and their sub-keys from o.sub on, a batch at most. more says that there are others.
-func (o *overTime) collect(w bucket, at int64) (n int, more bool, err error) {
-	o.subs, o.rows, o.rowEnds = o.subs[:0], o.rows[:0], o.rowEnds[:0]
-	err = w.ascend(o.sub, func(sub, row []byte) bool {
-		if overSubTime(sub) != at {
-			return false
-		}
-		if more = len(o.rowEnds) == overCollect; more {
-			return false
-		}
-		o.subs = append(o.subs, sub...)
-		o.rows = append(o.rows, row...)
-		o.rowEnds = append(o.rowEnds, len(o.rows))
-		return true
-	})
-	return len(o.rowEnds), more, err
-}
-
-// overCollect is how many rows of one time are held.
-const overCollect = batch.Size
-
-// collected is row k of those collected.
-func (o *overTime) collected(k int) (sub, row []byte) {
-	start := 0
-	if k > 0 {
-		start = o.rowEnds[k-1]
-	}
-	return o.subs[16*k : 16*k+16], o.rows[start:o.rowEnds[k]]
 }
 
 // forget drops partitions of a bounded range that no row can reach any more.

@@ -285,7 +285,7 @@ func TestOverRandom(t *testing.T) {
 
 // More rows of one time, and more that leave a frame at once, than are held.
 func TestOverManyRows(t *testing.T) {
-	const peers, spread = 3*overCollect + 5, overPlan + 1000
+	const peers, spread = 3*batch.Size + 5, overPlan + 1000
 	var rows []overRow
 	for range peers {
 		rows = append(rows, overRow{"a", 100, 1}, overRow{"b", 100, 1})

@@ -11,25 +11,28 @@ import (
 type overTime struct {
 	spec    OverSpec
 	core    overCore
-	run     overRun
+	run     overRun   // bounded frames only
 	frame   overFrame // bounded frames only
 	bounded bool
 	enc     *exec.KeyEncoder
 	keys    checkpoint.Keys
 	refs    []checkpoint.Ref
-	waiting *multimap // partition → time and number → row
-	timers  timers    // of waiting rows
-	ends    timers    // when a partition with a bounded range can be forgotten
+	waiting *waitLog
+	ends    timers // when a partition with a bounded range can be forgotten
 	due     checkpoint.Keys
 	dueAt   []int64
 	state   overState
 	now     func() int64
 	late    *exec.Counter
+	times   []int64
+	places  []int32
 	sub     []byte
 	row     []byte
-	subs    []byte // of rows about to leave: 16 bytes each
-	rows    []byte
-	rowEnds []int
+	peers   []int32 // places of rows of one time
+	groups  rowGroups
+	res     batch.Batch
+	out     exec.Emitter
+	visit   waitVisitor
 }
 
 // Open implements exec.Operator.
@@ -45,31 +48,20 @@ func (o *overTime) Open(s exec.Subtask) error {
 	if err := o.core.open(s, &o.spec, o.bounded, ttl); err != nil {
 		return err
 	}
-	o.run.open(o.spec.Input)
 	var err error
-	if o.waiting, err = openMultimap(s, "waiting", "over/1:"+rowFormat(o.spec.Input), 0); err != nil {
+	if o.waiting, err = openWaitLog(s, "waiting", o.spec.Input, true); err != nil {
 		return err
 	}
+	o.waiting.peers = !o.spec.Frame.Rows
 	if err := o.state.restore(s.Restored()); err != nil {
 		return err
 	}
-	if o.bounded {
-		if err := o.openFrame(s, ttl); err != nil {
-			return err
-		}
+	if o.visit = o.leaveRunning; !o.bounded {
+		return nil
 	}
-	if err := o.timers.open(s, "timers"); err != nil {
-		return err
-	}
-	var failed error
-	err = o.waiting.scan(func(key, sub, _ []byte) bool {
-		failed = o.timers.addStored(overSubTime(sub), key)
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
-	}
-	return err
+	o.visit = o.leaveBounded
+	o.run.open(o.spec.Input)
+	return o.openFrame(s, ttl)
 }
 
 func (o *overTime) openFrame(s exec.Subtask, ttl int64) error {
@@ -103,44 +95,32 @@ func (o *overTime) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 		return nil
 	}
 	o.enc.Encode(b, &o.keys)
-	if err := o.waiting.probe(&o.keys); err != nil {
+	rowtime := o.spec.By == OverByRowtime
+	var err error
+	if !rowtime {
+		o.times = resize(o.times, o.keys.Len())
+		now := max(o.now(), int64(o.state.watermark))
+		for i := range o.times {
+			o.times[i] = now
+		}
+	} else if o.times, err = rowtimes(o.times, b, o.spec.Input, o.spec.Order.Col); err != nil {
 		return err
 	}
-	rowtime := o.spec.By == OverByRowtime
 	if o.bounded && rowtime {
 		o.refs = resize(o.refs, o.keys.Len())
 		if err := o.core.agg.groups.Probe(&o.keys, o.refs); err != nil {
 			return err
 		}
 	}
-	now := int64(0)
-	if !rowtime {
-		now = max(o.now(), int64(o.state.watermark))
-	}
-	v := b.Cols[o.spec.Order.Col]
-	for i := range o.keys.Ends {
-		r, at := b.Row(i), now
-		if rowtime {
-			if v.IsNull(r) {
-				return nullTime(r, o.spec.Input.Columns[o.spec.Order.Col].Name)
-			}
-			if at = millis(v, v.Idx(r)); o.isLate(i, at) {
-				o.late.Add(1)
-				continue
-			}
+	o.places = o.places[:0]
+	for i, at := range o.times {
+		if rowtime && o.isLate(i, at) {
+			o.late.Add(1)
+			continue
 		}
-		o.state.seq++
-		o.sub = overSub(o.sub[:0], at, o.state.seq)
-		o.row = appendRow(o.row[:0], b, r)
-		if err := o.waiting.at(i).put(o.sub, o.row); err != nil {
-			return err
-		}
-		o.timers.add(at, o.keys.Key(i), o.keys.Hashes[i])
+		o.places = append(o.places, int32(i))
 	}
-	if err := o.timers.commit(); err != nil {
-		return err
-	}
-	return o.waiting.done()
+	return o.waiting.add(b, o.places, o.keys.Hashes, o.times, o.now())
 }
 
 // isLate reports a row whose place has passed. Bounded frames take rows behind the watermark too, so long as no later
@@ -176,7 +156,7 @@ func (o *overTime) NextTimer() (int64, bool) {
 	if o.spec.By == OverByRowtime {
 		return o.frame.idle.next()
 	}
-	at, ok := o.timers.next()
+	at, ok := o.waiting.next()
 	end, some := o.ends.next()
 	if !ok && !some {
 		return 0, false
@@ -195,7 +175,7 @@ func (o *overTime) OnTimer(now int64, out exec.Emitter) error {
 
 // OnBarrier implements exec.Operator.
 func (o *overTime) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
-	return o.state.save(), nil
+	return o.state.save(), o.waiting.save()
 }
 
 // Close implements exec.Operator.

@@ -27,8 +27,11 @@ type waitLog struct {
 	spare  []*waitSlice
 	width  int64 // ms of the next slice
 	pass   int   // waitPass
-	left   [checkpoint.KeyGroups]int64
-	seq    uint64 // of the last row
+	// peers, with byTime: rows of one key group and time come together, or if they are many twice, see phase.
+	peers bool
+	phase waitPhase // of the rows that are leaving
+	left  [checkpoint.KeyGroups]int64
+	seq   uint64 // of the last row
 
 	in    batch.Batch // of add: the input with what waitCols hold
 	own   [waitCols]*batch.Vec
@@ -43,6 +46,8 @@ type waitLog struct {
 
 	due     []dueChunk
 	entries []dueRow
+	sorted  []dueRow // memory of entries
+	counts  []int32
 	rows    [][]byte
 	out     *batch.Builder
 	res     batch.Batch
@@ -57,12 +62,21 @@ const (
 	waitCols
 )
 
+// waitPhase tells how rows leave.
+type waitPhase uint8
+
+const (
+	waitWhole   waitPhase = iota // all of a time
+	waitEnter                    // some of a time, the others follow, then
+	waitResults                  // all of them come once more
+)
+
 const (
 	waitKindBits  = 2
 	waitChunkMax  = 16 << 10 // bytes of a chunk; a single row may be larger
 	waitSliceMin  = 1000     // ms
 	waitSlicesMax = 256      // slices, above which new ones are wider
-	waitPass      = 4 << 20  // bytes of chunks that are read at a time, see waitLog.pass
+	waitPass      = 8 << 20  // bytes of chunks that are read at a time, see waitLog.pass
 	waitKeySize   = 13       // slice, key group, number of the chunk
 )
 
@@ -254,9 +268,15 @@ func (w *waitLog) sliceOf(t int64) *waitSlice {
 	} else if n < waitSlicesMax/4 && w.width > waitSliceMin {
 		w.width /= 2
 	}
-	s := &waitSlice{}
+	var s *waitSlice
 	if n := len(w.spare); n > 0 {
 		s, w.spare = w.spare[n-1], w.spare[:n-1]
+	} else {
+		s = &waitSlice{}
+		one := make([]waitChunk, len(s.groups)) // a chunk each, mostly there are no more
+		for g := range s.groups {
+			s.groups[g] = one[g : g : g+1]
+		}
 	}
 	s.start, s.end, s.first = math.MinInt64, math.MaxInt64, math.MaxInt64
 	if n := floorDiv(t, w.width); n > math.MinInt64/w.width && n < math.MaxInt64/w.width-1 {

@@ -41,8 +41,8 @@ type dueRow struct {
 // waitVisitor gets rows that leave, and the time of each. It must not keep them.
 type waitVisitor func(b *batch.Batch, times []int64) error
 
-// leave takes the rows out that wait for times up to upTo and calls f with them, a batch at a time. Those of one key are
-// in order, as byTime says; the order of keys is any.
+// leave takes the rows out that wait for times up to upTo and calls f with them, a batch at a time. With byTime they are in the
+// order of time, those of one key and time in that of arrival; else those of one key are in that of arrival.
 func (w *waitLog) leave(upTo int64, f waitVisitor) error {
 	n := 0
 	for n < len(w.slices) && w.slices[n].start <= upTo {
@@ -90,7 +90,7 @@ func (w *waitLog) leaveSlices(ss []*waitSlice, upTo int64, f waitVisitor) error 
 				}
 			}
 		}
-		if size > w.pass && from > 0 {
+		if size > w.pass && from > 0 && !w.byTime {
 			if err := w.leaveDue(w.due[:from], before, upTo, f); err != nil {
 				return err
 			}
@@ -112,7 +112,8 @@ func (w *waitLog) leaveSlices(ss []*waitSlice, upTo int64, f waitVisitor) error 
 	return nil
 }
 
-// leaveDue lets the rows of due chunks leave, of size bytes. More than can be in memory are of one key group.
+// leaveDue lets the rows of due chunks leave, of size bytes. More than can be in memory are of one key group, or byTime of a
+// slice.
 func (w *waitLog) leaveDue(due []dueChunk, size int, upTo int64, f waitVisitor) error {
 	if size > 2*w.pass {
 		return w.leaveMany(due, upTo, f)
@@ -122,7 +123,7 @@ func (w *waitLog) leaveDue(due []dueChunk, size int, upTo int64, f waitVisitor) 
 	}
 	for from := 0; from < len(due); {
 		to := from + 1
-		for to < len(due) && due[to].group == due[from].group {
+		for to < len(due) && (w.byTime || due[to].group == due[from].group) {
 			to++
 		}
 		w.entries = w.entries[:0]
@@ -144,7 +145,7 @@ func (w *waitLog) leaveDue(due []dueChunk, size int, upTo int64, f waitVisitor) 
 	return nil
 }
 
-// leaveMany is leaveDue for a key group whose due chunks are too many to be in memory together.
+// leaveMany is leaveDue for due chunks that are too many to be in memory together.
 func (w *waitLog) leaveMany(due []dueChunk, upTo int64, f waitVisitor) error {
 	parts := func(do func(part []dueChunk, from int) error) error {
 		for from := 0; from < len(due); {
@@ -176,21 +177,66 @@ func (w *waitLog) leaveMany(due []dueChunk, upTo int64, f waitVisitor) error {
 		return err
 	}
 	w.sort()
-	for rest := w.entries; len(rest) > 0; {
-		n, err := w.findSome(due, rest)
+	if err := w.emitMany(due, w.entries, f); err != nil {
+		return err
+	}
+	w.entries, w.sorted = nil, nil
+	return parts(func(part []dueChunk, _ int) error { w.forget(part, upTo); return nil })
+}
+
+// emitMany is emit for rows of chunks that are looked up as they are needed.
+func (w *waitLog) emitMany(due []dueChunk, rows []dueRow, f waitVisitor) error {
+	for len(rows) > 0 {
+		n := 1
+		if w.peers && w.phase == waitWhole {
+			n = sameTime(rows)
+			if n > batch.Size {
+				if err := w.twice(due, rows[:n], w.emitMany, f); err != nil {
+					return err
+				}
+				rows = rows[n:]
+				continue
+			}
+		}
+		found, err := w.findSome(due, rows, n)
 		if err != nil {
 			return err
 		}
-		if err := w.emit(due, rest[:n], f); err != nil {
+		if err := w.emit(due, rows[:found], f); err != nil {
 			return err
 		}
 		if err := w.flush(f); err != nil {
 			return err
 		}
-		rest = rest[n:]
+		rows = rows[found:]
 	}
-	w.entries = nil
-	return parts(func(part []dueChunk, _ int) error { w.forget(part, upTo); return nil })
+	return nil
+}
+
+// sameTime is how many of rows have the time of the first.
+func sameTime(rows []dueRow) int {
+	n := 1
+	for n < len(rows) && rows[n].time == rows[0].time {
+		n++
+	}
+	return n
+}
+
+// twice lets many rows of one time leave: they enter, then they leave with the results of all.
+func (w *waitLog) twice(due []dueChunk, rows []dueRow, emit func([]dueChunk, []dueRow, waitVisitor) error, f waitVisitor) error {
+	if err := w.flush(f); err != nil {
+		return err
+	}
+	defer func() { w.phase = waitWhole }()
+	for _, w.phase = range []waitPhase{waitEnter, waitResults} {
+		if err := emit(due, rows, f); err != nil {
+			return err
+		}
+		if err := w.flush(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // find looks due chunks up.
@@ -213,14 +259,15 @@ func (w *waitLog) find(due []dueChunk) error {
 	return nil
 }
 
-// findSome looks the chunks up of the first rows, as many as can be in memory.
-func (w *waitLog) findSome(due []dueChunk, rows []dueRow) (n int, err error) {
+// findSome looks the chunks up of the first rows, as many as can be in memory; at least of so many, and then with peers not of
+// some of a time only.
+func (w *waitLog) findSome(due []dueChunk, rows []dueRow, least int) (n int, err error) {
 	w.keys.Reset()
 	w.found = w.found[:0]
 	for i := range due {
 		due[i].ref = checkpoint.NoRow
 	}
-	for size := 0; n < len(rows) && size < w.pass; n++ {
+	for size := 0; n < len(rows) && (size < w.pass || n < least); n++ {
 		d := &due[rows[n].due]
 		if d.ref != checkpoint.NoRow {
 			continue
@@ -230,6 +277,9 @@ func (w *waitLog) findSome(due []dueChunk, rows []dueRow) (n int, err error) {
 		size += int(c.size)
 		w.found = append(w.found, rows[n].due)
 		w.appendKey(&w.keys, c.slice, d.group, c.number)
+	}
+	for w.peers && w.phase == waitWhole && n > least && n < len(rows) && rows[n-1].time == rows[n].time {
+		n--
 	}
 	w.refs = resize(w.refs, len(w.found))
 	if err := w.table.Probe(&w.keys, w.refs); err != nil {
@@ -275,33 +325,97 @@ func (w *waitLog) index(d *dueChunk, i int, upTo int64) error {
 	return nil
 }
 
-// sort puts entries in the order in which they leave.
+// sort puts entries in the order in which they leave: of time with byTime, and of arrival.
 func (w *waitLog) sort() {
-	less := func(a, b *dueRow) bool { return a.time < b.time || a.time == b.time && a.seq < b.seq }
-	for i := 1; i < len(w.entries); i++ {
-		if less(&w.entries[i], &w.entries[i-1]) {
-			slices.SortFunc(w.entries, func(a, b dueRow) int {
-				if less(&a, &b) {
-					return -1
-				}
-				return 1
-			})
-			return
+	sorted := true
+	low, high := int64(maxTime), int64(minTime)
+	for i := range w.entries {
+		e := &w.entries[i]
+		low, high = min(low, e.time), max(high, e.time)
+		sorted = sorted && (i == 0 || w.entries[i-1].time < e.time || w.entries[i-1].time == e.time && w.entries[i-1].seq < e.seq)
+	}
+	switch {
+	case sorted:
+	case w.byTime && uint64(high-low) < uint64(max(1024, 4*len(w.entries))):
+		w.countingSort(low, int(high-low)+1)
+		for rest := w.entries; len(rest) > 0; {
+			n := sameTime(rest)
+			sortArrivals(rest[:n])
+			rest = rest[n:]
+		}
+	default:
+		slices.SortFunc(w.entries, compareDue)
+	}
+}
+
+func compareDue(a, b dueRow) int {
+	if a.time != b.time {
+		return compare(a.time, b.time)
+	}
+	return compare(int64(a.seq), int64(b.seq))
+}
+
+// sortArrivals sorts rows of one time.
+func sortArrivals(rows []dueRow) {
+	if len(rows) > 32 {
+		slices.SortFunc(rows, compareDue)
+		return
+	}
+	for i := 1; i < len(rows); i++ {
+		for k := i; k > 0 && rows[k].seq < rows[k-1].seq; k-- {
+			rows[k], rows[k-1] = rows[k-1], rows[k]
 		}
 	}
 }
 
+// countingSort sorts entries by time, of n times from low on; those of one time stay in their order.
+func (w *waitLog) countingSort(low int64, n int) {
+	w.counts, w.sorted = resize(w.counts, n+1), resize(w.sorted, len(w.entries))
+	clear(w.counts)
+	for i := range w.entries {
+		w.counts[w.entries[i].time-low+1]++
+	}
+	for i := range n {
+		w.counts[i+1] += w.counts[i]
+	}
+	for i := range w.entries {
+		at := &w.counts[w.entries[i].time-low]
+		w.sorted[*at] = w.entries[i]
+		*at++
+	}
+	w.entries, w.sorted = w.sorted, w.entries
+}
+
 // emit gives rows of chunks that have been found to f, batch by batch; some stay for flush.
 func (w *waitLog) emit(due []dueChunk, rows []dueRow, f waitVisitor) error {
-	for i := range rows {
-		chunk := w.table.Value(due[rows[i].due].ref)[rows[i].at:]
-		w.rows = append(w.rows, chunk[:binary.LittleEndian.Uint32(chunk)])
+	peers := w.peers && w.phase == waitWhole
+	for len(rows) > 0 {
+		n := 1
+		if peers {
+			if n = sameTime(rows); n > batch.Size {
+				if err := w.twice(due, rows[:n], w.emit, f); err != nil {
+					return err
+				}
+				rows = rows[n:]
+				continue
+			}
+			if len(w.rows)+n > batch.Size {
+				if err := w.flush(f); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range rows[:n] {
+			chunk := w.table.Value(due[rows[i].due].ref)[rows[i].at:]
+			w.rows = append(w.rows, chunk[:binary.LittleEndian.Uint32(chunk)])
+		}
 		// An update's two rows stay in one batch where they can.
-		if len(w.rows) >= batch.Size-1 && types.RowKind(rows[i].seq&(1<<waitKindBits-1)) != types.UpdateBefore {
+		if len(w.rows) >= batch.Size-1 && types.RowKind(rows[n-1].seq&(1<<waitKindBits-1)) != types.UpdateBefore {
 			if err := w.flush(f); err != nil {
 				return err
 			}
 		}
+		rows = rows[n:]
 	}
 	return nil
 }

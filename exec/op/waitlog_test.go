@@ -86,7 +86,7 @@ type waitTest struct {
 
 func newWaitTest(t *testing.T, r *rand.Rand, byTime bool) *waitTest {
 	w := &waitTest{t: t, r: r, s: newStateHarness(t, 256<<10), m: &waitModel{t: t, byTime: byTime, left: 1000},
-		spread: []int64{20, 5000, 10_000_000}[r.IntN(3)], keys: []int{1, 50, 5000}[r.IntN(3)], in: newTimedBatch(t), enc: exec.NewKeyEncoder([]int{0})}
+		spread: []int64{2, 20, 5000, 10_000_000}[r.IntN(4)], keys: []int{1, 50, 5000}[r.IntN(3)], in: newTimedBatch(t), enc: exec.NewKeyEncoder([]int{0})}
 	w.open()
 	w.leave(1000)
 	return w
@@ -97,7 +97,7 @@ func (w *waitTest) open() {
 	if w.log, err = openWaitLog(w.s, "rows", timedSchema, w.m.byTime); err != nil {
 		w.t.Fatal(err)
 	}
-	w.log.pass = 32 << 10
+	w.log.pass, w.log.peers = 32<<10, w.m.byTime
 }
 
 func (w *waitTest) restart() {
@@ -152,16 +152,37 @@ func (w *waitTest) leave(upTo int64) {
 	want := w.m.take(upTo)
 	var c rowCollector
 	got := map[string][]string{}
+	entered, batches := map[string]int{}, map[string]int{} // of each row; of each key and time the batch
+	n := 0
 	err := w.log.leave(upTo, func(b *batch.Batch, times []int64) error {
 		if err := c.Emit(b); err != nil {
 			return err
 		}
+		n++
 		for i, row := range c.take() {
 			f := strings.Split(row, "|")
+			peers := fmt.Sprint(f[1], " ", times[i])
+			switch w.log.phase {
+			case waitEnter:
+				entered[row]++
+				continue
+			case waitResults:
+				entered[row]--
+			case waitWhole:
+				if at := batches[peers]; w.log.peers && at != 0 && at != n {
+					w.t.Fatalf("rows of %s come in two batches", peers)
+				}
+				batches[peers] = n
+			}
 			got[f[1]] = append(got[f[1]], fmt.Sprint(f[0], " ", times[i], " ", f[3]))
 		}
 		return nil
 	})
+	for row, n := range entered {
+		if n != 0 {
+			w.t.Fatalf("%s enters and leaves %d times", row, n)
+		}
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
