@@ -208,6 +208,33 @@ func TestSpillBeforeSnapshotIsWritten(t *testing.T) {
 	}
 }
 
+func TestSpillBeforeEmptySnapshotIsWritten(t *testing.T) {
+	// Goal: a checkpoint at whose barrier there was no state has no files, also when the subtask's rows go to disk before the
+	// asynchronous part has started.
+	owner := testOwner(t)
+	b, tb := openTable(t, owner, 64<<10)
+	defer b.Close()
+	async, err := b.Seal(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys Keys
+	refs := make([]Ref, 64)
+	for at := uint64(0); tb.absent == 0; at += 64 {
+		var ks []uint64
+		for j := range uint64(64) {
+			ks = append(ks, at+j)
+		}
+		intKeys(&keys, ks)
+		if err := count(tb, &keys, refs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, err := async(bg); err != nil || len(files) != 0 {
+		t.Fatalf("files %v, error %v", files, err)
+	}
+}
+
 func TestSnapshotAfterFault(t *testing.T) {
 	// Goal: a snapshot that fails (full disk) loses no row: the next one that succeeds holds them. Method: fail every
 	// write for one snapshot, then let go.

@@ -333,6 +333,9 @@ func (x *trial) check(o *output, final tables) {
 		rows = append(rows, out...)
 	}
 	queue := x.bus.Queue(o.name)
+	if text := early(queue.Rows(), o.key); text != "" {
+		x.t.Errorf("%s\n%s: %s is taken back before it comes", x.what, o.name, text)
+	}
 	if got := fold(queue.Rows(), o.key); !same(got, rows, o.key) {
 		x.t.Errorf("%s\n%s: got %v\nwant %v\ninput %v", x.what, o.name, got, count(rows, o.key), final)
 	}
@@ -456,17 +459,36 @@ func (x *trial) start() bool {
 	return true
 }
 
+// early is a row that a sink of retractions is told to take back when it is not there, "" without one.
+func early(changes []memory.Row, key int) string {
+	there := map[string]int{}
+	for _, c := range changes {
+		text := changed(c).String()
+		if c.Kind == types.Insert || c.Kind == types.UpdateAfter {
+			there[text]++
+		} else if there[text]--; there[text] < 0 && key == 0 {
+			return text
+		}
+	}
+	return ""
+}
+
+// changed is the row of a change.
+func changed(c memory.Row) row {
+	r := make(row, len(c.Values))
+	for i, d := range c.Values {
+		if r[i] = null; !d.IsNull {
+			r[i] = value{v: d.I64}
+		}
+	}
+	return r
+}
+
 // fold is the table that changes leave: rows with their number.
 func fold(changes []memory.Row, key int) map[string]int {
 	out, byKey := map[string]int{}, map[string]string{}
 	for _, c := range changes {
-		r := make(row, len(c.Values))
-		for i, d := range c.Values {
-			r[i] = value{null: d.IsNull, v: d.I64}
-			if d.IsNull {
-				r[i].v = 0
-			}
-		}
+		r := changed(c)
 		text, add := r.String(), c.Kind == types.Insert || c.Kind == types.UpdateAfter
 		if key > 0 {
 			k := r[:key].String()
