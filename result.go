@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -19,8 +20,9 @@ type Change struct {
 
 // Result is what a statement returned.
 type Result struct {
-	// Statement is the statement's text.
+	// Statement is the statement's text, Pos where it begins in the script.
 	Statement string
+	Pos       diag.Pos
 	// Message is "OK" for statements without rows.
 	Message string
 	// Notices are remarks for the user.

@@ -52,7 +52,7 @@ func (e *Engine) show(x *sql.Show) (*Result, error) {
 		return e.describe(&sql.Describe{Place: x.Place, Path: x.Path})
 	}
 	return nil, diag.New(diag.Unsupported, x.Position(), "SHOW %s is not supported", x.Kind).
-		WithHint("SHOW TABLES, VIEWS, CREATE TABLE, CREATE VIEW, COLUMNS, FUNCTIONS and JOBS are")
+		WithHint("SHOW TABLES, VIEWS, CREATE TABLE, CREATE VIEW, COLUMNS, FUNCTIONS, JOBS, CATALOGS and DATABASES are")
 }
 
 func defaultDatabase(p sql.Path) error {

@@ -61,7 +61,7 @@ func (s *Script) Next(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, suggestTable(diag.At(err, st.Pos))
 	}
-	res.Statement = st.Text
+	res.Statement, res.Pos = st.Text, st.Pos
 	return res, nil
 }
 
@@ -228,6 +228,9 @@ func (e *Engine) run(ctx context.Context, stmt sql.Stmt) (*Result, error) {
 	conf := e.conf.Clone()
 	c := newCollector()
 	plan, err := e.planner.Plan(stmt, conf, planner.Options{Collect: c.connector(), Embedded: e.embedded})
+	if err == nil && e.embedded == "" {
+		err = haveServers(plan)
+	}
 	if err == nil {
 		err = ctx.Err() // given up while it was planned
 	}

@@ -142,7 +142,8 @@ func ReadCheckpoints(fs vfs.FS, dir string) ([]*Checkpoint, error) {
 	}
 	ids, err := listIDs(fs, dir)
 	if err != nil {
-		return nil, errorf(diag.Config, "cannot read directory %q", dir).Wrap(err)
+		return nil, errorf(diag.Config, "cannot read directory %q", dir).Wrap(err).
+			WithHint("give the directory of a savepoint, or the chk-… directory of a checkpoint; streamsql checkpoint show lists them")
 	}
 	var out []*Checkpoint
 	for i := len(ids) - 1; i >= 0; i-- {

@@ -87,25 +87,29 @@ type asOfNode interface {
 // asOfTime is the column of the left side that FOR SYSTEM_TIME AS OF names.
 func (b *binder) asOfTime(t *sql.Table, ls *scope) (int, error) {
 	pos := t.AsOf.Position()
+	x, err := b.expr(ls, t.AsOf)
+	if err != nil {
+		return 0, err
+	}
+	now := isProctime(x)
 	times := func(e *diag.Error) error {
 		var list []string
 		for _, c := range ls.cols {
-			if c.field.Time != NoTime {
+			if c.field.Time == Proctime || c.field.Time != NoTime && !now {
 				list = append(list, strings.TrimPrefix(c.table+"."+c.field.Name, "."))
 			}
 		}
 		if list != nil {
 			return e.WithHint("write FOR SYSTEM_TIME AS OF %s", strings.Join(list, ", or "))
 		}
+		if now {
+			return e.WithHint("add a column proc AS PROCTIME() to the left table and write FOR SYSTEM_TIME AS OF its proc")
+		}
 		return e.WithHint("give the left table a time attribute: a column proc AS PROCTIME() to look rows up as they are now, or a WATERMARK on a TIMESTAMP(3) column for the version of that time")
-	}
-	x, err := b.expr(ls, t.AsOf)
-	if err != nil {
-		return 0, err
 	}
 	c, ok := x.(*expr.Column)
 	switch {
-	case !ok && isProctime(x):
+	case !ok && now:
 		return 0, times(diag.New(diag.Unsupported, pos, "FOR SYSTEM_TIME AS OF PROCTIME() is not supported").
 			WithDetail("the time must be a column of the left side, as in Flink"))
 	case !ok:

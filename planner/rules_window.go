@@ -199,9 +199,12 @@ func refuseProctime(n Node) error {
 // checkSlices refuses what a window aggregation cannot cut into slices, as Flink does.
 func (n *WindowTVF) checkSlices() error {
 	if n.Window.Kind == op.Hop && !n.Legacy && n.Window.Size%n.Window.Slide != 0 {
-		return diag.New(diag.Semantic, n.Pos, "an aggregation over HOP needs a size that is a multiple of the slide, they are %s and %s",
-			millis(n.Window.Size), millis(n.Window.Slide)).
-			WithHint("use a slide of %s, which divides both", millis(gcd(n.Window.Size, n.Window.Slide)))
+		e := diag.New(diag.Semantic, n.Pos, "an aggregation over HOP needs a size that is a multiple of the slide, they are %s and %s",
+			millis(n.Window.Size), millis(n.Window.Slide))
+		if n.Window.Slide > n.Window.Size {
+			return e.WithHint("HOP takes the slide first, then the size; a slide above the size leaves rows out")
+		}
+		return e.WithHint("use a slide of %s, which divides both", millis(gcd(n.Window.Size, n.Window.Slide)))
 	}
 	return nil
 }

@@ -86,9 +86,13 @@ func (p *Planner) typeWatermark(info *tableInfo, b *binder, mark sql.Expr) error
 		return diag.New(diag.Semantic, pos, "a watermark on the processing-time column %s is not possible", f.Name).
 			WithHint("remove the WATERMARK clause: processing time needs none")
 	case !f.Type.IsTimestamp():
+		call := "TO_TIMESTAMP_LTZ(%s, 3)"
+		if f.Type.IsString() {
+			call = "TO_TIMESTAMP(%s)"
+		}
 		return diag.New(diag.Semantic, pos, "watermark column %s has type %s", f.Name, f.Type).
 			WithDetail("a watermark column is TIMESTAMP(3) or TIMESTAMP_LTZ(3)").
-			WithHint("add a computed column, e.g. ts AS TO_TIMESTAMP_LTZ(%s, 3), and use it", f.Name)
+			WithHint("add a computed column, e.g. ts AS "+call+", and use it", f.Name)
 	case f.Type.Precision > 3:
 		return diag.New(diag.Semantic, pos, "watermark column %s has type %s: its precision is above 3", f.Name, f.Type).
 			WithDetail("watermarks count milliseconds; plain TIMESTAMP is TIMESTAMP(6)").
@@ -158,8 +162,13 @@ func (p *Planner) source(t *catalog.Table, pos diag.Pos, batch bool, session exp
 	}
 	fail := func(err error) error { return tableError("source", t, pos, err) }
 	if c.NewSource == nil {
-		return nil, fail(diag.New(diag.Semantic, pos, "connector '%s' cannot be read, only written", c.Name).
-			WithHint("read what the table is filled from, or declare it with another connector"))
+		e := diag.New(diag.Semantic, pos, "connector '%s' cannot be read, only written", c.Name).
+			WithHint("read what the table is filled from, or declare it with another connector")
+		if c.NewLookup != nil {
+			e = diag.New(diag.Semantic, pos, "connector '%s' cannot be read as a whole, only written and looked up by key", c.Name).
+				WithHint("join it to a stream with a column proc AS PROCTIME(): FROM s JOIN %s FOR SYSTEM_TIME AS OF s.proc ON …; or export its rows into a file and read that", t.Name)
+		}
+		return nil, fail(e)
 	}
 	info.Connector, info.Pos = c, pos
 	if c.Check != nil {

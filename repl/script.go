@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // Runner runs a script to its end: the statements in order, each query's rows printed before the next statement
@@ -20,7 +21,13 @@ type Runner struct {
 	// Started is told of every job; nil = nobody is.
 	Started func(*streamsql.Job)
 
-	running []*streamsql.Job
+	running []background
+}
+
+// background is a job that runs beside the statements that follow its own, which stands at pos.
+type background struct {
+	job *streamsql.Job
+	pos diag.Pos
 }
 
 // JobError is the failure of a job, as opposed to a statement that was refused.
@@ -76,8 +83,8 @@ func (r *Runner) Step(ctx context.Context, text string) error {
 // Finish waits for the jobs that earlier Steps left running. It returns as soon as one has failed.
 func (r *Runner) Finish(ctx context.Context) error {
 	ended := make(chan error, len(r.running))
-	for _, j := range r.running {
-		go func() { ended <- wait(ctx, j) }()
+	for _, b := range r.running {
+		go func() { ended <- wait(ctx, b.job, b.pos) }()
 	}
 	for range r.running {
 		if err := <-ended; err != nil {
@@ -101,11 +108,11 @@ func (r *Runner) result(ctx context.Context, res *streamsql.Result) error {
 	case res.Job == nil:
 		return nil
 	case res.Job.Bounded():
-		return cut(ctx, wait(ctx, res.Job))
+		return cut(ctx, wait(ctx, res.Job, res.Pos))
 	case syncInserts(r.Engine):
-		return wait(ctx, res.Job)
+		return wait(ctx, res.Job, res.Pos)
 	}
-	r.running = append(r.running, res.Job)
+	r.running = append(r.running, background{res.Job, res.Pos})
 	return nil
 }
 
@@ -123,7 +130,7 @@ func (r *Runner) print(ctx context.Context, res *streamsql.Result) error {
 		r.notice("the query has no end, so it has no final table: its changes are shown (--result-mode changelog)")
 	}
 	if _, err := p.Print(ctx, res); err != nil {
-		return &JobError{Err: err}
+		return &JobError{Err: diag.At(err, res.Pos)}
 	}
 	if res.Bounded {
 		return cut(ctx, ctx.Err())
@@ -137,10 +144,11 @@ func (r *Runner) notice(text string) {
 	}
 }
 
-func wait(ctx context.Context, j *streamsql.Job) error {
+// wait is until j has ended. An error without a place of its own gets that of the statement.
+func wait(ctx context.Context, j *streamsql.Job, pos diag.Pos) error {
 	err := j.Wait(ctx)
 	if err != nil && ctx.Err() == nil {
-		return &JobError{Job: j, Err: err}
+		return &JobError{Job: j, Err: diag.At(err, pos)}
 	}
 	return err
 }

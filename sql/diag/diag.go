@@ -103,12 +103,16 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// At returns err with pos filled in where the outermost *Error has no place yet.
-// Other errors are returned unchanged.
+// At returns err with pos filled in where the outermost *Error has no place yet. An error that only presents itself as
+// an *Error (by its method As) is replaced by that. Other errors are returned unchanged.
 func At(err error, pos Pos) error {
-	var e *Error
-	if errors.As(err, &e) && !e.Pos.Known() {
-		e.Pos = pos
+	var e, again *Error
+	if !errors.As(err, &e) || e.Pos.Known() {
+		return err
+	}
+	e.Pos = pos
+	if errors.As(err, &again) && again != e {
+		return e
 	}
 	return err
 }
