@@ -92,7 +92,7 @@ func (p *Planner) typeWatermark(info *tableInfo, b *binder, mark sql.Expr) error
 		}
 		return diag.New(diag.Semantic, pos, "watermark column %s has type %s", f.Name, f.Type).
 			WithDetail("a watermark column is TIMESTAMP(3) or TIMESTAMP_LTZ(3)").
-			WithHint("add a computed column, e.g. ts AS "+call+", and use it", f.Name)
+			WithHint("add a computed column, e.g. event_time AS "+call+", and use it", f.Name)
 	case f.Type.Precision > 3:
 		return diag.New(diag.Semantic, pos, "watermark column %s has type %s: its precision is above 3", f.Name, f.Type).
 			WithDetail("watermarks count milliseconds; plain TIMESTAMP is TIMESTAMP(6)").
