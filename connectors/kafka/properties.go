@@ -335,7 +335,7 @@ func (r *propertyReader) finish(embedded string) error {
 		kgo.DisableClientMetrics(),
 	}, append(r.c.base, sec...)...)
 	r.c.producer = append([]kgo.Opt{
-		kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(5 * time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()), // as the Java client
+		kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(5 * time.Millisecond),
 		kgo.ProducerBatchMaxBytes(1 << 20), kgo.MaxBufferedRecords(1 << 15), kgo.MaxBufferedBytes(64 << 20),
 	}, r.c.producer...)
 	r.c.consumer = append([]kgo.Opt{
