@@ -105,6 +105,24 @@ func (a *arena) alloc(n int) (loc uint32, ok bool) {
 	return uint32(i) << chunkShift, true
 }
 
+// growLast makes the row at loc n bytes large where it is, if it is the newest of its chunk and there is room: one that was
+// just inserted, which gets its value next.
+func (a *arena) growLast(loc uint32, n int) bool {
+	if int(loc>>chunkShift) != a.cur {
+		return false
+	}
+	c, h := &a.chunks[a.cur], a.head(loc)
+	off, old := int(loc&chunkMask)<<unitShift, int(h.units)<<unitShift
+	if off+old != c.used || off+n > len(c.mem) {
+		return false
+	}
+	h.units = uint32(n >> unitShift)
+	c.used += n - old
+	c.live += n - old
+	a.live += int64(n - old)
+	return true
+}
+
 func (a *arena) addChunk(n int) (int, bool) {
 	size := firstChunk
 	for size < a.max && int64(size) < a.bytes {

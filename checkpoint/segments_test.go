@@ -252,3 +252,45 @@ func BenchmarkSeal(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/row")
 }
+
+func TestNewRowGetsItsValueInPlace(t *testing.T) {
+	// Goal: a row that is inserted empty and then set or made longer is in memory once.
+	b, tb := openTable(t, testOwner(t), 1<<30)
+	defer b.Close()
+	var keys Keys
+	for i := range uint64(1000) {
+		intKeys(&keys, []uint64{i})
+		refs := make([]Ref, 1)
+		if err := tb.Probe(&keys, refs); err != nil {
+			t.Fatal(err)
+		}
+		r, created, err := tb.Insert(&keys, 0, 0)
+		if err != nil || !created {
+			t.Fatalf("insert %d: %v %v", i, created, err)
+		}
+		want := strings.Repeat("value ", int(i%50))
+		if i%2 == 0 {
+			tb.Set(r, []byte(want))
+		} else {
+			end, err := tb.Extend(r, len(want), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(end, want)
+		}
+		if got := string(tb.Value(r)); got != want {
+			t.Fatalf("row %d = %q, want %q", i, got, want)
+		}
+	}
+	used := 0
+	for _, c := range tb.a.chunks {
+		used += c.used
+	}
+	// The last row of a chunk may have to move.
+	if dead := int64(used) - tb.a.live; dead > int64(len(tb.a.chunks))*(24+16) {
+		t.Errorf("%d bytes of dead rows in %d chunks", dead, len(tb.a.chunks))
+	}
+	if tb.dirtyBytes != tb.a.live {
+		t.Errorf("%d bytes are dirty, %d live", tb.dirtyBytes, tb.a.live)
+	}
+}

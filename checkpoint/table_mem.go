@@ -275,8 +275,7 @@ func (t *table) Set(r Ref, value []byte) { t.set(t.resolve(r), value) }
 
 func (t *table) set(loc uint32, value []byte) {
 	h := t.a.head(loc)
-	room := int(h.units)<<unitShift - t.head - align8(int(h.klen))
-	if len(value) <= room {
+	if len(value) <= t.room(h) || t.growLast(loc, len(value)) {
 		h.vlen = uint32(len(value))
 		copy(t.rowValue(loc), value)
 		t.mark(loc)
@@ -288,6 +287,24 @@ func (t *table) set(loc uint32, value []byte) {
 	}
 	copy(t.rowValue(to), value)
 	t.forward(loc, to)
+}
+
+// room is how large the value of a row can be where it is.
+func (t *table) room(h *rowHead) int {
+	return int(h.units)<<unitShift - t.head - align8(int(h.klen))
+}
+
+// growLast makes room for a value of n bytes where the row is, if it is the newest.
+func (t *table) growLast(loc uint32, n int) bool {
+	h := t.a.head(loc)
+	old := int64(h.units)
+	if !t.a.growLast(loc, t.head+align8(int(h.klen))+align8(n)) {
+		return false
+	}
+	if h.flags&rowDirty != 0 {
+		t.dirtyBytes += (int64(h.units) - old) << unitShift
+	}
+	return true
 }
 
 // successor is a row with the key and the flags of that at loc, for a value of size bytes and room to grow.
@@ -311,7 +328,7 @@ func (t *table) Extend(r Ref, n, room int) ([]byte, error) {
 	loc := t.resolve(r)
 	h := t.a.head(loc)
 	old := int(h.vlen)
-	if old+n > int(h.units)<<unitShift-t.head-align8(int(h.klen)) {
+	if old+n > t.room(h) && !t.growLast(loc, max(old+n, room)) {
 		to, err := t.successor(loc, old+n, room)
 		if err != nil {
 			return nil, err

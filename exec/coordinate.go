@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -17,6 +18,7 @@ type loop struct {
 
 	started   map[checkpoint.ID]time.Time
 	published map[checkpoint.ID][]checkpoint.Snapshot // of sources, until the commit is confirmed
+	files     map[checkpoint.StateFile]bool           // of the newest checkpoint
 	ended     *checkpoint.Stop
 	stopSent  bool
 }
@@ -177,27 +179,41 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 	if err := checkpoint.Failpoint("publish.after"); err != nil {
 		return err
 	}
-	var bytes int64
 	var sources []checkpoint.Snapshot
 	for _, s := range c.Subtasks {
-		bytes += int64(len(s.State))
-		for _, f := range s.Files {
-			bytes += f.Size
-		}
 		if len(s.Positions) > 0 {
 			sources = append(sources, s)
 		}
 	}
 	l.published[c.ID] = sources
+	bytes, added := l.measure(c)
 	now := l.job.o.Now()
 	l.job.mu.Lock()
 	l.job.last.Last, l.job.last.At, l.job.last.Bytes = c.ID, now, bytes
+	l.job.last.Written += added
 	l.job.last.Duration = now.Sub(l.started[c.ID])
 	l.job.last.Completed++
 	l.job.last.Pending = len(c.Pending)
 	l.job.mu.Unlock()
 	l.at.forget(c.ID)
 	return nil
+}
+
+// measure is the size of a checkpoint, and of what the one before it of this attempt did not have.
+func (l *loop) measure(c *checkpoint.Checkpoint) (bytes, added int64) {
+	files := map[checkpoint.StateFile]bool{}
+	for _, s := range c.Subtasks {
+		bytes, added = bytes+int64(len(s.State)), added+int64(len(s.State))
+		for _, f := range s.Files {
+			bytes += f.Size
+			_, f.Path, _ = strings.Cut(f.Path, "/") // without the checkpoint's directory
+			if files[f] = true; !l.files[f] {
+				added += f.Size
+			}
+		}
+	}
+	l.files = files
+	return bytes, added
 }
 
 // committed tells tasks, sources and waiting callers that checkpoint id is durable and committed.

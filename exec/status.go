@@ -60,6 +60,7 @@ type CheckpointStatus struct {
 	At        time.Time     // when it became durable
 	Duration  time.Duration // of it, from injection to durable
 	Bytes     int64         // of it: state files and small state
+	Written   int64         // bytes that all of them added: files that the one before did not have, small state
 	Committed checkpoint.ID // newest one whose output is committed
 	Completed int
 	GivenUp   int    // expired, declined, failed or subsumed

@@ -59,7 +59,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%+v", sp)
 		}
 	}
-	if c := s.Checkpoint; c.Last != 1 || c.Committed != 1 || c.Completed != 1 || c.GivenUp != 0 || c.Bytes == 0 || c.Pending != 0 {
+	if c := s.Checkpoint; c.Last != 1 || c.Committed != 1 || c.Completed != 1 || c.GivenUp != 0 || c.Bytes == 0 || c.Written != c.Bytes || c.Pending != 0 {
 		t.Errorf("%+v", c)
 	}
 	if _, err := j.Checkpoint(t.Context()); diag.CodeOf(err) != diag.Conflict {

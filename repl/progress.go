@@ -152,6 +152,9 @@ func summary(st streamsql.Status, f streamsql.Flow, now time.Time) string {
 	}
 	text := fmt.Sprintf("job %s %s after %s: %s in, %s out, %s", st.Name, state, took, counted(f.In, "row"),
 		counted(f.Out, "row"), counted(int64(st.Checkpoint.Completed), "checkpoint"))
+	if mib := st.Checkpoint.Written >> 20; mib > 0 {
+		text += fmt.Sprintf(" of %d MiB", mib)
+	}
 	if st.LateDropped > 0 {
 		text += ", " + counted(st.LateDropped, "late row") + " dropped"
 	}

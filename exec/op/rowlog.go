@@ -80,7 +80,7 @@ func (l *rowLog) add(i int, row []byte) error {
 		root = l.head[:]
 	}
 	size := len(root) + len(row)
-	end, err := l.roots.Extend(ref, len(row), min(2*size, max(size, limit)))
+	end, err := l.roots.Extend(ref, len(row), min(3*size, max(size, limit)))
 	copy(end, row)
 	return err
 }

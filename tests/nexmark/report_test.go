@@ -78,6 +78,7 @@ type figures struct {
 	cpu, wall   float64 // ns an event
 	spread      float64 // largest cpu over smallest
 	rss, state  int64
+	checkpoint  int64
 	checkpoints int
 }
 
@@ -89,6 +90,7 @@ func (q queryReport) figures(e engine) figures {
 			continue
 		}
 		cpu, wall = append(cpu, r.nanos(r.Whole.CPU-r.Start.CPU)), append(wall, r.nanos(r.Whole.Wall-r.Start.Wall))
+		f.checkpoint = max(f.checkpoint, r.Whole.Checkpoint)
 		f.rss, f.state, f.checkpoints = max(f.rss, r.Whole.PeakRSS), max(f.state, r.Whole.StateBytes), max(f.checkpoints, r.Whole.Checkpoints)
 	}
 	if len(cpu) > 0 {
@@ -109,14 +111,14 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&s, "; %s; Flink's source makes %s columns", r.Java, r.FlinkColumns)
 	}
 	fmt.Fprintf(&s, ".\n%d events from %s, %d a second of event time; medians of %d rounds. Columns with two figures: streamsql / Flink.\n\n", r.Events, r.Source, r.Rate, r.Rounds)
-	s.WriteString("| query | streamsql events/s/core | Flink events/s/core | ratio | limit events/s/core | share of the limit | events/s | ratio | resident MiB | state MiB | checkpoints | most over least |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	s.WriteString("| query | streamsql events/s/core | Flink events/s/core | ratio | limit events/s/core | share of the limit | events/s | ratio | resident MiB | state MiB | checkpoints | checkpoint MiB | most over least |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	var ratios, shares []float64
 	for _, q := range r.Queries {
 		a, b, l := q.figures(ours), q.figures(flink), q.figures(limit)
-		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s | %s / %s | %s | %s / %s | %s / %s | %d / %d | %.2f / %.2f |\n", q.Query, rate(a.cpu), rate(b.cpu), times(b.cpu, a.cpu),
+		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s | %s / %s | %s | %s / %s | %s / %s | %d / %d | %s / %s | %.2f / %.2f |\n", q.Query, rate(a.cpu), rate(b.cpu), times(b.cpu, a.cpu),
 			rate(l.cpu), share(l.cpu, a.cpu), rate(a.wall), rate(b.wall), times(b.wall, a.wall), mib(a.rss), mib(b.rss), mib(a.state), mib(b.state),
-			a.checkpoints, b.checkpoints, a.spread, b.spread)
+			a.checkpoints, b.checkpoints, mib(a.checkpoint), mib(b.checkpoint), a.spread, b.spread)
 		if a.cpu > 0 && b.cpu > 0 {
 			ratios = append(ratios, b.cpu/a.cpu)
 		}

@@ -25,6 +25,7 @@ type cost struct {
 	PeakRSS     int64   // bytes
 	StateBytes  int64   // most bytes of files below the state's directory, as seen every half second
 	Checkpoints int     `json:",omitempty"`
+	Checkpoint  int64   `json:",omitempty"` // bytes that the checkpoints wrote, ours to a MiB
 	Error       string  `json:",omitempty"`
 }
 
@@ -47,7 +48,7 @@ func (r ourRunner) run(t *testing.T, script string, events int) cost {
 }
 
 // checkpoints is in what streamsql says when a job has ended.
-var checkpoints = regexp.MustCompile(`out, (\d+) checkpoint`)
+var checkpoints = regexp.MustCompile(`out, (\d+) checkpoints?(?: of (\d+) MiB)?`)
 
 // process runs a program to its end.
 func process(t *testing.T, events int, state, bin string, args ...string) cost {
@@ -69,6 +70,8 @@ func process(t *testing.T, events int, state, bin string, args ...string) cost {
 	}
 	if m := checkpoints.FindSubmatch(out); m != nil {
 		c.Checkpoints, _ = strconv.Atoi(string(m[1]))
+		mib, _ := strconv.ParseInt(string(m[2]), 10, 64)
+		c.Checkpoint = mib << 20
 	}
 	return c
 }
@@ -188,6 +191,8 @@ func (r *flinkRunner) ask(t *testing.T, script string) (c cost, row string) {
 			c.PeakRSS = n
 		case "checkpoints":
 			c.Checkpoints = int(n)
+		case "checkpoint_bytes":
+			c.Checkpoint = n
 		}
 	}
 	return c, row
