@@ -182,6 +182,9 @@ func (r *reader) Close() error {
 	return err
 }
 
+// byteOrderMark is what some programs write at the beginning of a file of text, and no part of it.
+var byteOrderMark = []byte("\ufeff")
+
 // read decodes the next lines of f, at most a batch.
 func (r *reader) read(f *file, out *batch.Builder) (p connectors.Progress, err error) {
 	if err := r.openFile(f); err != nil {
@@ -197,6 +200,9 @@ func (r *reader) read(f *file, out *batch.Builder) (p connectors.Progress, err e
 		}
 		p.Done, p.Position = true, f.pos.encode()
 		return p, nil
+	}
+	if f.pos.offset == 0 && r.s.fm.Value.Name != "raw" {
+		r.msgs[0] = bytes.TrimPrefix(r.msgs[0], byteOrderMark)
 	}
 	if r.s.header && f.pos.offset == 0 {
 		n, err := r.skipHeader(f)

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,7 +50,16 @@ func hasWritableMetadata(t *catalog.Table) bool {
 }
 
 func (c *config) failed(what, path string, err error) *diag.Error {
-	return diag.New(diag.External, diag.Pos{}, "table %s: %s %s", c.t.Name, what, path).Wrap(err)
+	e := diag.New(diag.External, diag.Pos{}, "table %s: %s %s", c.t.Name, what, path).Wrap(err)
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return e.WithHint("free some room there; the job goes on from its newest checkpoint")
+	case errors.Is(err, os.ErrPermission), errors.Is(err, unix.EROFS):
+		return e.WithHint("let this user write there, or set 'path' to a directory where it may")
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return e.WithHint("set 'path' to a directory that can be made; a relative path starts at the working directory of the process")
+	}
+	return e
 }
 
 // Preflight implements connectors.Sink: the path must be a directory, or free for one.

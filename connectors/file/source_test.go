@@ -42,6 +42,13 @@ func TestFormats(t *testing.T) {
 	raw := table(dir+"/r", "format=raw")
 	raw.Columns = raw.Columns[1:]
 	mustRead(t, raw, "+Ione +Itwo")
+	// A byte order mark at the beginning of a file is no part of its text; elsewhere, and of bytes, it is.
+	write(t, dir+"/b/f", "\ufeff1,x\n2,\ufeffy\n")
+	mustRead(t, table(dir+"/b"), "+I1,x +I2,\ufeffy")
+	write(t, dir+"/br/f", "\ufeffone\n")
+	raw = table(dir+"/br", "format=raw")
+	raw.Columns = raw.Columns[1:]
+	mustRead(t, raw, "+I\ufeffone")
 	for name, want := range map[string]types.ChangelogMode{"json": types.AppendOnly, "debezium-json": types.Retract} {
 		if got, err := Connector().SourceMode(table(dir, "format="+name)); err != nil || got != want {
 			t.Errorf("%s: %v, %v", name, got, err)

@@ -173,8 +173,7 @@ func (d *csvDecoder) quoted(m []byte, p int) (s string, next int, end bool, err 
 	q := p + 1
 	for {
 		if q >= len(m) {
-			// Unterminated: the text stays as it is, with its quote.
-			return text(m[p:]), len(m), true, nil
+			return "", len(m), true, &BadRecord{Offset: p, Reason: "the quote of a field is not closed", Value: shorten(m)}
 		}
 		c := rune(m[q])
 		if c == o.escape && c != o.quote {

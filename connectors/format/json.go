@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"unicode/utf8"
 
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/batch"
@@ -135,6 +137,9 @@ func startOf(m []byte) int {
 // malformed is the error for a message that is not JSON of the expected shape. The place of the fault is found by a
 // second, slow parse, because the fast one does not keep it.
 func malformed(m []byte, why string) *BadRecord {
+	if !utf8.Valid(m) {
+		return &BadRecord{Offset: -1, Reason: "the text is not UTF-8", Value: fmt.Sprintf("%q", shorten(m))}
+	}
 	e := &BadRecord{Offset: -1, Reason: why, Value: shorten(m)}
 	var se *json.SyntaxError
 	var v json.RawMessage
