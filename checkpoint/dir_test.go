@@ -29,12 +29,33 @@ func testCheckpoint(t testing.TB, owner *Owner, id ID) *Checkpoint {
 	return c
 }
 
+// spilledCheckpoint is testCheckpoint with state that memory did not hold: in Pebble's files.
+func spilledCheckpoint(t testing.TB, owner *Owner, id ID) *Checkpoint {
+	t.Helper()
+	c, err := writeCheckpoint(owner, id, func(b *Backend) error {
+		b.cutMu.Lock()
+		defer b.cutMu.Unlock()
+		return b.ensureDB()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func tryCheckpoint(owner *Owner, id ID) (*Checkpoint, error) {
+	return writeCheckpoint(owner, id, func(*Backend) error { return nil })
+}
+
+func writeCheckpoint(owner *Owner, id ID, prepare func(*Backend) error) (*Checkpoint, error) {
 	b, err := OpenBackend(owner, "agg-0", BackendOptions{Budget: NewMemoryBudget(1 << 20)})
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
+	if err := prepare(b); err != nil {
+		return nil, err
+	}
 	tb, err := b.Table("agg", TableOptions{Name: "acc", Format: "v1"})
 	if err != nil {
 		return nil, err
@@ -247,6 +268,11 @@ func overwrite(t testing.TB, fs vfs.FS, name string, data []byte) {
 }
 
 func TestDamage(t *testing.T) {
+	t.Run("segments", func(t *testing.T) { testDamage(t, testCheckpoint, 24) })
+	t.Run("pebble", func(t *testing.T) { testDamage(t, spilledCheckpoint, 40) })
+}
+
+func testDamage(t *testing.T, checkpointed func(testing.TB, *Owner, ID) *Checkpoint, least int) {
 	// Goal: no damaged byte is ever used. Method: damage each file of a checkpoint in each way; a manifest must fall
 	// back to its second copy, a state file must be found by Verify, and the restore must refuse or go back only when
 	// that is exact.
@@ -262,8 +288,8 @@ func TestDamage(t *testing.T) {
 	}
 	mem := vfs.NewCrashableMem()
 	owner, s := openStore(t, mem)
-	c1 := testCheckpoint(t, owner, 1)
-	c2 := testCheckpoint(t, owner, 2)
+	c1 := checkpointed(t, owner, 1)
+	c2 := checkpointed(t, owner, 2)
 	for _, c := range []*Checkpoint{c1, c2} {
 		if err := s.Publish(bg, c); err != nil {
 			t.Fatal(err)
@@ -334,7 +360,7 @@ func TestDamage(t *testing.T) {
 			owner.Close()
 		}
 	}
-	if tried < 24 {
+	if tried < least {
 		t.Fatalf("%d damages tried", tried)
 	}
 	// Both copies: refused, not replaced by the older one.
