@@ -444,10 +444,13 @@ func (b *binder) misplacedAggregate(e *sql.Call, name string) error {
 	if _, ok := expr.LookupAgg(name); !ok {
 		return unsupportedAggregate(e, name)
 	}
+	if o := b.outer; o != nil && o.group != nil && b.group == nil {
+		return misplaced(e, name).WithHint("aggregate below the subquery: SELECT ... FROM (SELECT ..., %s(...) AS x FROM ... GROUP BY ...) WHERE ..., where it can name x", strings.ToUpper(name))
+	}
 	return misplaced(e, name)
 }
 
-func misplaced(e *sql.Call, name string) error {
+func misplaced(e *sql.Call, name string) *diag.Error {
 	return diag.New(diag.Semantic, e.Pos, "aggregate %s cannot be used here", strings.ToUpper(name)).
 		WithDetail("aggregates stand in SELECT, HAVING and ORDER BY; never in WHERE, GROUP BY, VALUES or inside each other").
 		WithHint("aggregate in a subquery: SELECT ... FROM (SELECT ..., %s(...) AS x FROM ... GROUP BY ...)", strings.ToUpper(name))

@@ -3,6 +3,8 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -143,7 +145,7 @@ func (b *binder) scalar(s *scope, e *sql.Subquery) (expr.Expr, error) {
 		return nil, err
 	}
 	if !r.singleRow() {
-		if r, err = r.perKey(e.Pos, singleValue(r.n.Fields()[0])); err != nil {
+		if r, err = r.perKey(e.Pos, singleValue(r.n.Fields()[0], e.Query.Position())); err != nil {
 			return nil, err
 		}
 	}
@@ -185,8 +187,8 @@ func orEmpty(mark, empty, x expr.Expr) (expr.Expr, error) {
 	return expr.NewCase(nil, []expr.Expr{missing}, []expr.Expr{empty}, x)
 }
 
-func singleValue(f Field) expr.Agg {
-	return expr.Agg{Kind: expr.AggSingle, Arg: 0, ArgType: f.Type, Filter: -1, Type: f.Type.WithNull(true), Text: "SINGLE_VALUE(" + f.Name + ")"}
+func singleValue(f Field, pos diag.Pos) expr.Agg {
+	return expr.Agg{Pos: pos, Kind: expr.AggSingle, Arg: 0, ArgType: f.Type, Filter: -1, Type: f.Type.WithNull(true), Text: "SINGLE_VALUE(" + f.Name + ")"}
 }
 
 // singleRow reports that there is at most one row for each value of the outer columns: an aggregation without keys, or
@@ -363,12 +365,31 @@ func countOf(in []Field, column int) expr.Agg {
 	return a
 }
 
+// rowInQuery is the error for (x, y) IN (query) as a value.
+func rowInQuery(row *sql.RowExpr, e *sql.In) error {
+	var names, conds []string
+	for i, x := range row.Elems {
+		name := "c" + strconv.Itoa(i+1)
+		names = append(names, name)
+		conds = append(conds, "q."+name+" = "+sql.Format(x))
+	}
+	not := ""
+	if e.Not {
+		not = "NOT "
+	}
+	return diag.New(diag.Unsupported, e.Pos, "%sIN with several values stands in WHERE only, joined by AND, and is no value", not).
+		WithHint("write %sEXISTS (SELECT 1 FROM (%s) AS q (%s) WHERE %s)", not, sql.Format(e.Query), strings.Join(names, ", "), strings.Join(conds, " AND "))
+}
+
 // inQuery binds x IN (query) as a value in three-valued logic: TRUE for a match, FALSE for an empty query, else NULL
 // when x or a value of the query is NULL, else FALSE.
 func (b *binder) inQuery(s *scope, e *sql.In) (expr.Expr, error) {
 	list, err := b.collector(e.Pos)
 	if err != nil {
 		return nil, err
+	}
+	if row, ok := e.X.(*sql.RowExpr); ok {
+		return nil, rowInQuery(row, e)
 	}
 	x, err := b.expr(s, e.X)
 	if err != nil {

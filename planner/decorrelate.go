@@ -62,6 +62,12 @@ func (b *binder) outerIdent(e *sql.Ident) (expr.Expr, error) {
 	leave := b.enter(o.up, o.group, o.subs)
 	x, err := b.expr(o.scope, e)
 	leave()
+	var d *diag.Error
+	if err != nil && o.group != nil && asDiag(err, &d) {
+		c := *d
+		return nil, c.WithHint("add %s to GROUP BY; or aggregate below the subquery: SELECT ... FROM (SELECT ..., SUM(%s) AS x FROM ... GROUP BY ...) WHERE ..., where it can name x",
+			e.Path.Plain(), e.Path.Plain())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@ package sql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -99,12 +101,25 @@ func (p *parser) failTok(want string) {
 	t := p.cur()
 	hint := p.hintFor(t)
 	switch {
-	case want == "'='":
+	case want == "'='" && t.kind != tokEOF:
 		hint = ""
 	case hint == "":
 		hint = p.edit(want)
 	}
-	p.failHint(t.pos, hint, "expected %s, found %s", want, p.describe(t))
+	p.failHint(p.errorPos(t), hint, "expected %s, found %s", want, p.describe(t))
+}
+
+// errorPos is the place of t; where the text has ended lines before, the place behind the last token.
+func (p *parser) errorPos(t *token) diag.Pos {
+	if t.kind != tokEOF || p.i == 0 {
+		return t.pos
+	}
+	last := p.toks[p.i-1]
+	text := p.src[last.pos.Offset:last.end]
+	if strings.Contains(text, "\n") || !strings.Contains(p.src[last.end:t.pos.Offset], "\n") {
+		return t.pos
+	}
+	return diag.Pos{Offset: last.end, Line: last.pos.Line, Col: last.pos.Col + utf8.RuneCountInString(text)}
 }
 
 // failWord reports the current token where one of words was needed.
@@ -220,7 +235,51 @@ func (p *parser) edit(want string) string {
 		}
 		return "remove what stands there, or end the statement before it by ';'"
 	}
+	return p.missing(want)
+}
+
+// missing says what to add where want stands for itself or for a kind of name; "" when it does not.
+func (p *parser) missing(want string) string {
+	switch want {
+	case "DO", "DEDUPLICATE", "CONFLICT":
+		return "write ON CONFLICT DO DEDUPLICATE"
+	case "a table name":
+		return "write the name of a table or view there, or a query in brackets"
+	case "a query":
+		return "write SELECT ... there"
+	case "SELECT, VALUES, WITH or TABLE":
+		return "write what is inserted: SELECT ..., or VALUES (...)"
+	case "a query, INSERT or STATEMENT SET after EXPLAIN":
+		return "write the statement to explain, such as EXPLAIN SELECT ..."
+	case "an option value in single quotes":
+		return "write 'key' = 'value'"
+	case "BEGIN":
+		return "write EXECUTE STATEMENT SET BEGIN INSERT ...; INSERT ...; END"
+	case "'(' after IN":
+		return "write IN (value, ...) or IN (SELECT ...)"
+	case "TABLE, VIEW, FUNCTION or DATABASE":
+		return "write DROP TABLE or DROP VIEW and the name"
+	case "THEN":
+		return "write CASE WHEN condition THEN value ... END"
+	}
+	t := p.cur()
+	switch {
+	case t.kind == tokEOF && isWord(want):
+		return "write " + want + " and what belongs behind it"
+	case t.kind == tokEOF && (len(want) == 3 || !strings.Contains(want, "'")): // one character in quotes, or words
+		words, _, _ := strings.Cut(strings.Trim(want, "'"), " after ")
+		return "write " + words + " there"
+	case slices.Contains(joints, want) && p.isName(t):
+		return "write " + want + " before " + t.text
+	}
 	return ""
+}
+
+// joints are the words that can be left out by mistake between two parts of a clause.
+var joints = []string{"AND", "BY", "WHERE", "ON", "THEN", "FROM", "INTO", "BEGIN"}
+
+func isWord(s string) bool {
+	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
 func (p *parser) cur() *token { return &p.toks[p.i] }

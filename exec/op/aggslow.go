@@ -39,6 +39,10 @@ func rowError(err error, a *accumulator, r int) error {
 	if !errors.As(err, &d) {
 		return err
 	}
+	if !d.Pos.Known() && a.Pos.Known() {
+		placed := *d
+		placed.Pos, d = a.Pos, &placed
+	}
 	return &expr.RowError{Row: r, Expr: a.Text, Err: d}
 }
 

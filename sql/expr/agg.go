@@ -54,6 +54,8 @@ type Agg struct {
 	Fractions []float64
 	// User is the function of AggUser. Its arguments are one column: the argument, or a ROW of several.
 	User *UserAgg
+	// Pos is where the statement has what SINGLE_VALUE stands for.
+	Pos diag.Pos
 }
 
 // TakesNull reports that a NULL argument is an input of the aggregate.

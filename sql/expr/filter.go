@@ -82,7 +82,7 @@ func (f *Filter) narrow(c *conjunct, sel []int32) ([]int32, error) {
 			c.args = append(c.args, k.eval(f.prog.ctx, sel))
 		}
 		n.inherit(n.kids)
-		if err := n.firstError(sel); err != nil {
+		if err := n.firstError(sel, nil); err != nil {
 			return nil, err
 		}
 		if m, ok := c.pick(n, c.args, dst, sel); ok {
@@ -90,7 +90,7 @@ func (f *Filter) narrow(c *conjunct, sel []int32) ([]int32, error) {
 		}
 	}
 	v := n.eval(f.prog.ctx, sel)
-	if err := n.firstError(sel); err != nil {
+	if err := n.firstError(sel, nil); err != nil {
 		return nil, err
 	}
 	if v.Const {

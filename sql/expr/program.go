@@ -21,6 +21,7 @@ import (
 // Program evaluates expressions over batches. It owns the result vectors: they are valid until the next Eval.
 type Program struct {
 	roots []*node
+	exprs []Expr // what the roots compute
 	out   []*batch.Vec
 	ctx   *evalCtx
 }
@@ -43,7 +44,7 @@ func compileFolded(es []Expr, c *compiler) (*Program, error) {
 }
 
 func compile(es []Expr, c *compiler) (*Program, error) {
-	p := &Program{out: make([]*batch.Vec, len(es)), ctx: c.ctx}
+	p := &Program{exprs: es, out: make([]*batch.Vec, len(es)), ctx: c.ctx}
 	for _, e := range es {
 		n, err := c.node(e)
 		if err != nil {
@@ -67,7 +68,7 @@ func (p *Program) eval(b *batch.Batch) ([]*batch.Vec, error) {
 	p.ctx.b = b
 	for i, n := range p.roots {
 		p.out[i] = n.eval(p.ctx, b.Sel)
-		if err := n.firstError(b.Sel); err != nil {
+		if err := n.firstError(b.Sel, p.exprs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -164,8 +165,9 @@ func (n *node) eval(c *evalCtx, sel []int32) *batch.Vec {
 	return n.vec
 }
 
-// firstError is the error of the first of the given rows that has one. A shared node may have errors of other rows.
-func (n *node) firstError(sel []int32) error {
+// firstError is the error of the first of the given rows that has one. A shared node may have errors of other rows, and
+// stand for an equal expression elsewhere: the error's place is in what is evaluated, within; nil = where the node is from.
+func (n *node) firstError(sel []int32, within Expr) error {
 	var first *rowErr
 	for i := range n.errs {
 		e := &n.errs[i]
@@ -177,7 +179,20 @@ func (n *node) firstError(sel []int32) error {
 		return nil
 	}
 	err := first.err
-	if pos := placeOf(first.expr); pos != nil && pos.Known() && !err.Pos.Known() {
+	at := first.expr
+	if within != nil {
+		found := false
+		Walk(within, func(x Expr) bool {
+			if found = found || x == first.expr; !found && at == first.expr && Equal(x, first.expr) {
+				at = x
+			}
+			return !found
+		})
+		if found {
+			at = first.expr
+		}
+	}
+	if pos := placeOf(at); pos != nil && pos.Known() && !err.Pos.Known() {
 		placed := *err // which may be one for all rows
 		placed.Pos, err = *pos, &placed
 	}
