@@ -153,14 +153,15 @@ func (o *optimizer) recogniseWindows(n Node) (Node, error) {
 		if !ok {
 			return n, nil
 		}
+		if tvf, ok := g.origin.(*WindowTVF); ok && tvf.Window.Proctime {
+			if moved := aboveExpand(a, tvf); moved != nil {
+				a = moved
+				g, _ = a.window()
+			}
+		}
 		c, ok := a.In.(*Calc)
 		if !ok {
-			// The window function directly below: give it the shape of the general case.
-			f := a.In.Fields()
-			c = &Calc{In: a.In, Names: fieldNames(f)}
-			for i := range f {
-				c.Exprs = append(c.Exprs, col(f, i))
-			}
+			c = passingCalc(a.In)
 		}
 		if tvf, ok := c.In.(*WindowTVF); ok && Node(tvf) == Node(g.origin) {
 			if err := tvf.checkSlices(); err != nil {
