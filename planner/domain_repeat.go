@@ -7,6 +7,7 @@ import (
 	"github.com/streamsql/streamsql/exec/op"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // The query around a subquery that needs a domain is computed twice: for the domain, and for the rows that the result is
@@ -87,8 +88,12 @@ func (o *outerQuery) differs(n Node, need []bool) (pos diag.Pos, what, hint stri
 		}
 	case *Aggregate:
 		for i, a := range n.Aggs {
-			if need[len(n.Keys)+i] && ordered(a) {
+			switch {
+			case !need[len(n.Keys)+i]:
+			case ordered(a):
 				return pos, a.Text + ", which depends on the order in which rows arrive,", "correlate with a grouping column, COUNT, MIN or MAX, or " + repeatHint
+			case rounds(a):
+				return pos, a.Text + ", whose last digits depend on the order in which rows arrive,", "aggregate exact numbers, CAST(… AS DECIMAL(38, 10)), or " + repeatHint
 			}
 		}
 	}
@@ -143,6 +148,15 @@ func ordered(a expr.Agg) bool {
 	return false
 }
 
+// rounds reports an aggregate over floating-point numbers that adds them up: in another order the last digits are others.
+func rounds(a expr.Agg) bool {
+	switch a.Kind {
+	case expr.AggSum, expr.AggAvg, expr.AggStddevPop, expr.AggStddevSamp, expr.AggVarPop, expr.AggVarSamp:
+		return a.ArgType.Kind == types.Float || a.ArgType.Kind == types.Double
+	}
+	return false
+}
+
 // repeatNeeds are the columns of n's input i that its rows and the needed columns of them are made of.
 func repeatNeeds(n Node, i int, need []bool) []bool {
 	w := len(n.Inputs()[i].Fields())
@@ -163,6 +177,22 @@ func repeatNeeds(n Node, i int, need []bool) []bool {
 	case *Filter:
 		copy(in, need)
 		markAll(in, expr.ColumnsOf(n.Cond))
+	case *Unnest, *Correlate:
+		copy(in, need)
+		for _, e := range nodeExprs(n) {
+			markAll(in, expr.ColumnsOf(e))
+		}
+	case *LookupJoin:
+		copy(in, need)
+		list := []expr.Expr{n.Ask, n.Cond}
+		for _, k := range n.Keys {
+			list = append(list, k.X)
+		}
+		for _, e := range list {
+			if e != nil {
+				markAll(in, slices.DeleteFunc(expr.ColumnsOf(e), func(c int) bool { return c >= w }))
+			}
+		}
 	case *Union, *Sort:
 		copy(in, need)
 		if s, ok := n.(*Sort); ok {
