@@ -1,6 +1,5 @@
 package checkpoint
 
-import "slices"
 
 // segmentBuf holds the records of a table between a barrier and their writing, in blocks with room for their heads. It is
 // outside the Go heap where it is large, and counts in the budget.
@@ -64,5 +63,5 @@ func (s *segmentBuf) close() {
 		}
 	}
 	s.budget.add(-s.bytes)
-	s.blocks, s.bytes = slices.Clip(s.blocks[:0]), 0
+	s.blocks, s.bytes = nil, 0
 }

@@ -62,7 +62,10 @@ func newSegmentWriter(fs vfs.FS, path string) (*segmentWriter, error) {
 		return nil, err
 	}
 	w := &segmentWriter{f: f}
-	return w, w.write([]byte(segmentMagic))
+	if err := w.write([]byte(segmentMagic)); err != nil {
+		return nil, errors.Join(err, f.Close(), fs.Remove(path))
+	}
+	return w, nil
 }
 
 func (w *segmentWriter) write(p []byte) error {

@@ -143,7 +143,7 @@ func changedError(cp *checkpoint.Checkpoint, g *Graph) error {
 		parts = append(parts[:5], fmt.Sprintf("and %d more", n))
 	}
 	return diag.New(diag.Config, diag.Pos{}, "checkpoint %d belongs to another plan", cp.ID).
-		WithDetail("its state cannot be used, because the keys, columns or conditions that decide what is in it are others in this statement: %s", strings.Join(parts, ", ")).
+		WithDetail("its state cannot be used, because the keys, columns, conditions or time zone that decide what is in it are others in this statement: %s", strings.Join(parts, ", ")).
 		WithHint("run the statement it was made by, or start without it: --restore none")
 }
 

@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"math/big"
-
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -20,7 +18,8 @@ type watermarker struct {
 	one   [1]int32
 }
 
-// risesWith is the column that e rises with: later times give later watermarks, NULL gives NULL; -1 = unknown.
+// risesWith is the column that e rises with: later times give later watermarks, NULL gives NULL; -1 = unknown. A month before is
+// none: of the 30th and the 31st of March it is the 28th of February, at any time of the day.
 func risesWith(e expr.Expr) int {
 	switch e := e.(type) {
 	case *expr.Column:
@@ -28,7 +27,7 @@ func risesWith(e expr.Expr) int {
 			return e.Index
 		}
 	case *expr.Binary:
-		if l, ok := e.R.(*expr.Literal); ok && !l.Value.IsNull && (e.Op == "-" || e.Op == "+") {
+		if l, ok := e.R.(*expr.Literal); ok && !l.Value.IsNull && l.T.Kind == types.IntervalDayTime && (e.Op == "-" || e.Op == "+") {
 			return risesWith(e.L)
 		}
 	case *expr.Cast:
@@ -66,7 +65,8 @@ func (w *watermarker) greatest(b *batch.Batch) (wm Watermark, ok bool, err error
 func millis(v *batch.Vec, r int) int64 {
 	r = v.Idx(r)
 	if v.Type.Phys() == types.PhysI128 {
-		return nanosToMillis(v.I128[r])
+		sec, nanos := types.SplitNanos(v.I128[r])
+		return sec*1000 + nanos/1_000_000
 	}
 	us := v.I64[r]
 	ms := us / 1000
@@ -74,12 +74,6 @@ func millis(v *batch.Vec, r int) int64 {
 		ms--
 	}
 	return ms
-}
-
-// nanosToMillis divides by a million, rounding down. Timestamps of the years 1 to 9999 need more than 64 bits of
-// nanoseconds but not of milliseconds.
-func nanosToMillis(v types.Int128) int64 {
-	return new(big.Int).Div(v.Big(), big.NewInt(1_000_000)).Int64()
 }
 
 // pushMarked emits b and keeps the split's watermark. A row goes out before the watermark it causes; with on-event

@@ -87,7 +87,11 @@ func TestGreatestWatermark(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range []expr.Expr{&expr.Column{Index: 0, T: types.BigIntType}, &expr.Cast{X: &expr.Column{Index: 0, T: types.StringType}, T: ts}} {
+	month, err := expr.NewBinary("-", &expr.Column{Index: 1, T: ts}, expr.NewIntervalLiteral(types.Type{Kind: types.IntervalYearMonth}, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []expr.Expr{month, &expr.Column{Index: 0, T: types.BigIntType}, &expr.Cast{X: &expr.Column{Index: 0, T: types.StringType}, T: ts}} {
 		if risesWith(e) >= 0 {
 			t.Errorf("%s is said to rise with a time", e)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql"
 )
 
@@ -57,6 +58,7 @@ func TestIdentities(t *testing.T) {
 		{"again", base, base, nil, true},
 		{"spelling", base, "insert  into pk_k\nselect k, count(*) from src where v > 1 group by k", nil, true},
 		{"names of columns", base, "INSERT INTO pk_k SELECT a, COUNT(*) AS b FROM (SELECT k AS a, v AS c FROM src) AS t WHERE c > 1 GROUP BY a", nil, true},
+		{"time zone", base, base, []string{"table.local-time-zone", "Asia/Tokyo"}, true},
 		{"parallelism", base, base, []string{keyParallelism, "7"}, true},
 		{"another key", base, "INSERT INTO pk_k SELECT v, COUNT(*) FROM src WHERE v > 1 GROUP BY v", nil, false},
 		{"another aggregate", base, "INSERT INTO pk_k SELECT k, SUM(v) FROM src WHERE v > 1 GROUP BY k", nil, false},
@@ -109,10 +111,25 @@ func TestPlanKeepsSettings(t *testing.T) {
 
 // identityText is what the identities of a plan are made of.
 func identityText(p *Plan) string {
-	texts := identityTexts(p)
+	texts := identityTexts(p, p.Graph.Session.Zone)
 	var sb strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&sb, "%s: %s\n", id, texts[id])
 	}
 	return sb.String()
+}
+
+// Windows over TIMESTAMP_LTZ are cut on the wall clock and their state is named by it: another zone is another plan, another name of
+// the zone is not.
+func TestIdentitiesOfZones(t *testing.T) {
+	query := "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ptime), INTERVAL '1' DAY)) GROUP BY window_start, window_end"
+	in := func(zone string) map[checkpoint.OperatorID]string {
+		return planOf(t, query, "table.local-time-zone", zone).Graph.Identities
+	}
+	if maps.Equal(in("UTC"), in("Europe/Berlin")) {
+		t.Error("UTC and Berlin are alike")
+	}
+	if !maps.Equal(in("Europe/Paris"), in("Europe/Berlin")) {
+		t.Error("Paris and Berlin differ")
+	}
 }

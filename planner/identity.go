@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec/op"
@@ -18,7 +19,12 @@ const identityVersion = "1"
 
 // identity is being written: what decides which state a plan has, as text that no rendering of EXPLAIN, name of a column or order of
 // Go constants gets into. Columns stand by their places, functions, kinds and types by their names in SQL.
-type identity struct{ strings.Builder }
+type identity struct {
+	strings.Builder
+	zone  string // of windows over TIMESTAMP_LTZ
+	known map[*phys]string
+	seen  map[*phys]bool // by visit
+}
 
 // put writes one property of a node. Values of one kind each, so that what is written can be seen here and nowhere else.
 func (w *identity) put(name string, values ...any) {
@@ -130,6 +136,9 @@ func (w *identity) window(v window) {
 		w.put("by", v.Keys)
 	}
 	w.put("proctime", v.Proctime)
+	if v.TimeKind == types.TimestampLTZ && w.zone != "" { // state is named by the wall clock that windows are cut on
+		w.put("zone", w.zone)
+	}
 	w.WriteByte('}')
 }
 
@@ -137,25 +146,31 @@ var windowNames = map[op.WindowKind]string{op.Tumble: "tumble", op.Hop: "hop", o
 
 // identities are what a checkpoint depends on, by operator: sources and sinks by name and connector, and operators with state by
 // everything that decides what is in it, which is all below them. What stands above the last state may change between runs.
-func identities(plan *Plan) map[checkpoint.OperatorID]string {
+func identities(plan *Plan, zone *time.Location) map[checkpoint.OperatorID]string {
 	out := map[checkpoint.OperatorID]string{}
-	for id, text := range identityTexts(plan) {
+	for id, text := range identityTexts(plan, zone) {
 		out[id] = short(text)
 	}
 	return out
 }
 
-func identityTexts(plan *Plan) map[checkpoint.OperatorID]string {
+func identityTexts(plan *Plan, zone *time.Location) map[checkpoint.OperatorID]string {
 	out := map[checkpoint.OperatorID]string{}
+	w := &identity{known: map[*phys]string{}, seen: map[*phys]bool{}}
+	w.zone = zoneIdentity(zone)
 	for _, r := range plan.roots {
-		r.identities(out)
+		w.visit(r, out)
 	}
 	return out
 }
 
-func (p *phys) identities(out map[checkpoint.OperatorID]string) {
+func (w *identity) visit(p *phys, out map[checkpoint.OperatorID]string) {
+	if w.seen[p] {
+		return
+	}
+	w.seen[p] = true
 	for _, in := range p.in {
-		in.identities(out)
+		w.visit(in, out)
 	}
 	id := checkpoint.OperatorID(p.id)
 	switch n := p.op.(type) {
@@ -165,11 +180,27 @@ func (p *phys) identities(out map[checkpoint.OperatorID]string) {
 		out[id] = "sink " + n.Target.Connector.Name
 	default:
 		if _, seen := out[id]; !seen && stateful(p) {
-			var w identity
-			p.identity(&w)
-			out[id] = w.String()
+			out[id] = w.of(p)
 		}
 	}
+}
+
+// zoneIdentity tells time zones apart by what they do, as the machine's own has no name: "" is UTC.
+func zoneIdentity(zone *time.Location) string {
+	if zone == nil {
+		return ""
+	}
+	var offsets strings.Builder
+	utc := true
+	for month := range 12 * 10 {
+		_, s := time.Date(2015, time.Month(1+month), 1, 0, 0, 0, 0, time.UTC).In(zone).Zone()
+		utc = utc && s == 0
+		offsets.WriteString(strconv.Itoa(s) + " ")
+	}
+	if utc {
+		return ""
+	}
+	return short(offsets.String())
 }
 
 // short is enough of a hash to tell the operators of a job apart.
@@ -178,33 +209,50 @@ func short(s string) string {
 	return identityVersion + ":" + hex.EncodeToString(h[:12])
 }
 
-// identity writes the subtree of p.
-func (p *phys) identity(w *identity) {
-	w.WriteString(p.op.(operator).slug())
-	p.op.(operator).identity(w)
-	w.WriteString(" (")
-	for _, f := range p.fields {
-		w.value(f.Type)
-		w.WriteByte(',')
+// longIdentity is the length from which a subtree stands as its hash, so that views read many times do not multiply it.
+const longIdentity = 4000
+
+// of is the text of the subtree of p.
+func (w *identity) of(p *phys) string {
+	if s, ok := w.known[p]; ok {
+		return s
 	}
-	w.WriteByte(')')
+	n := &identity{zone: w.zone, known: w.known}
+	n.WriteString(p.op.(operator).slug())
+	p.op.(operator).identity(n)
+	n.WriteString(" (")
+	for _, f := range p.fields {
+		n.value(f.Type)
+		n.WriteByte(',')
+	}
+	n.WriteByte(')')
 	for _, in := range p.in {
-		for skipped := true; skipped; {
-			switch n := in.op.(type) {
-			case *localAggregate: // two phases have the state of one
-			case *normalize:
-				skipped = n.removed
-			case *Calc: // columns may get other names
-				skipped = n.Cond == nil && passesThrough(n, false)
-			default:
-				skipped = false
-			}
-			if skipped {
-				in = in.in[0]
-			}
+		text := n.of(counted(in))
+		if len(text) > longIdentity {
+			text = short(text)
 		}
-		w.WriteString(" <- {")
-		in.identity(w)
-		w.WriteByte('}')
+		n.WriteString(" <- {" + text + "}")
+	}
+	w.known[p] = n.String()
+	return w.known[p]
+}
+
+// counted is the next node from p down that makes a difference.
+func counted(p *phys) *phys {
+	for {
+		switch n := p.op.(type) {
+		case *localAggregate: // two phases have the state of one
+		case *normalize:
+			if !n.removed {
+				return p
+			}
+		case *Calc: // columns may get other names
+			if n.Cond != nil || !passesThrough(n, false) {
+				return p
+			}
+		default:
+			return p
+		}
+		p = p.in[0]
 	}
 }

@@ -28,7 +28,7 @@ func (b *builder) lower(plan *Plan, o Options) *exec.Graph {
 	for _, r := range plan.roots {
 		l.node(r, "")
 	}
-	l.g.Identities = identities(plan)
+	l.g.Identities = identities(plan, b.session.Zone)
 	return l.g
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/streamsql/streamsql/sql/expr"
 )
 
-// aboveExpand puts a processing-time window function below grouping sets above them, where aggregation a can take it in: the
-// same rows get the same windows, and none is carried in columns. nil when something between reads the window's columns.
+// aboveExpand puts a processing-time window function below grouping sets above them, where aggregation a can take it in, so
+// that no window is carried in columns. Each copy of a row then reads the clock itself: at the end of a window two copies of one row can
+// fall on different sides. nil when something between reads the window's columns.
 func aboveExpand(a *Aggregate, tvf *WindowTVF) *Aggregate {
 	top, _ := a.In.(*Calc)
 	below := a.In

@@ -3,4 +3,18 @@
 // or a timer, and treats input batches as borrowed.
 //
 // It imports exec, checkpoint and the leaves of sql.
+//
+// The files by what they are about (_ stands for the rest of a name):
+//
+//	row by row           calc, union, unnest, correlate, replicate, expand, dropbefore
+//	changelogs, sinks    normalize, materialize_, constraint
+//	GROUP BY             aggregate, localagg, agg_, accumulator, distinct_, extremes, percentile, mergetable, wordtable
+//	windows              windowclock, tvf, window, windowfire, windowrank, windowjoin, windowhash, session_
+//	OVER, MATCH          over_, match_
+//	joins                join_, insertjoin, intervaljoin, temporaljoin, leftpairs, pairs, lookup_
+//	Top-N, duplicates    rank_, dedup_
+//	order, limit         sort, sortmerge, timesort, limit
+//	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page, rowgroups, rowchanges
+//	state, many rows     multimap_, bucketparts, rowlog, valuelist, sortruns; by time: windowlog, cellindex, waitlog_
+//	what is due when     timers, timerset, idlekeys, retention, atend
 package op

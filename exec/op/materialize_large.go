@@ -177,7 +177,9 @@ func (m *materialize) changeLarge(b *batch.Batch, i, r int, value []byte) error 
 		}
 		copyRow(m.out, b, r, kind)
 		if found && m.same != nil { // replace in place
-			err = list.put(l.found, l.entry(m.id, m.row))
+			if err = list.put(append(l.index(m.id, m.row), l.found[1:]...), nil); err == nil { // both live as long
+				err = list.put(l.found, l.entry(m.id, m.row))
+			}
 		} else {
 			err = l.add(list, n, m.id, m.row)
 			n++

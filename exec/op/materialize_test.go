@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/streamsql/streamsql/sql/batch"
@@ -108,5 +109,36 @@ func TestMaterializeLists(t *testing.T) {
 		if n := o.table.Len() + o.large.m.roots.Len() + o.large.m.nodes.Len(); n != 0 {
 			t.Errorf("identities %t: %d rows of state are left", ids, n)
 		}
+	}
+}
+
+// A row of a large list that is replaced in place lives on with all that finds it.
+func TestMaterializeLargeListExpires(t *testing.T) {
+	s := types.NewSchema(types.Column{Name: "k", Type: types.BigIntType}, types.Column{Name: "id", Type: types.BigIntType}, types.Column{Name: "v", Type: types.StringType})
+	h := newStateHarness(t, 1<<20)
+	o := openOp(t, NewMaterialize(MaterializeSpec{Input: s, Key: []int{0}, InputKey: []int{1}, TTL: 1000}), h).(*materialize)
+	c := &rowCollector{}
+	give := func(kind types.RowKind, id int64, v string) {
+		b := batch.NewBuilder(s)
+		b.Cols[0].AppendI64(1)
+		b.Cols[1].AppendI64(id)
+		b.Cols[2].AppendStr(v)
+		b.RowKindDone(kind)
+		processOver(t, o, c, b.Finish())
+	}
+	for id := range int64(12) {
+		give(types.UpdateAfter, id, strings.Repeat("x", 600))
+	}
+	h.now += 700
+	give(types.UpdateAfter, 7, "again")
+	h.now += 700 // the other rows have expired
+	c.rows = nil
+	give(types.UpdateAfter, 7, "third")
+	give(types.Delete, 7, "third")
+	if want := []string{"+U|1|7|third", "-D|1|7|third"}; !slices.Equal(c.rows, want) {
+		t.Fatalf("got %v, want %v", c.rows, want)
+	}
+	if n := o.missing.Load(); n != 0 {
+		t.Errorf("%d rows were missed", n)
 	}
 }

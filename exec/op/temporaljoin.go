@@ -77,6 +77,7 @@ func (j *temporalJoin) Open(s exec.Subtask) (err error) {
 	j.codec, j.right = newRowCodec(sp.Right), batch.NewBuilder(sp.Right)
 	j.out, j.pairs = batch.NewBuilder(sp.Output), batch.NewBuilder(sp.Output)
 	if sp.Cond != nil {
+		j.tested = make([]int32, 0, batch.Size) // not nil even when no row has a version: a nil selection is all rows
 		if j.filter, err = expr.CompileFilter(sp.Cond, sp.Session); err != nil {
 			return err
 		}

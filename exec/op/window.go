@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -140,7 +141,7 @@ type groupTimes [checkpoint.KeyGroups]exec.Watermark
 // that were not given the same watermarks.
 func restoreGroupTimes(states [][]byte) (lowest exec.Watermark, byGroup *groupTimes) {
 	lowest = restoredWatermark(states)
-	if lowest == exec.NoWatermark {
+	if len(states) == 0 || slices.ContainsFunc(states, func(s []byte) bool { return len(s) != 8 }) {
 		return lowest, nil
 	}
 	r := &groupTimes{}
@@ -375,7 +376,13 @@ func (w *windowAggregate) OnWatermark(wm exec.Watermark, out exec.Emitter) error
 	if w.spec.Window.Proctime {
 		return nil
 	}
-	return w.advance(wm, out)
+	if err := w.advance(wm, out); err != nil {
+		return err
+	}
+	if w.restored != nil && wm >= slices.Max(w.restored[:]) {
+		w.restored = nil // every group is where the others are
+	}
+	return nil
 }
 
 // NextTimer implements exec.ProcessingTimer.

@@ -78,8 +78,9 @@ func gcd(a, b int64) int64 {
 // millis is the event time of index i of a timestamp column, rounded down to milliseconds.
 func millis(v *batch.Vec, i int) int64 {
 	if v.Type.Phys() == types.PhysI128 {
-		// A rowtime column has precision 3 at most: this is a time of batch mode.
-		return floorDiv(v.I128[i].Int64(), 1_000_000)
+		// A rowtime column has precision 3 at most: this is a time of batch mode. Years 1 to 9999 need more than 64 bits.
+		sec, nanos := types.SplitNanos(v.I128[i])
+		return sec*1000 + nanos/1_000_000
 	}
 	return floorDiv(v.I64[i], 1000)
 }
