@@ -1,6 +1,5 @@
 package checkpoint
 
-
 // segmentBuf holds the records of a table between a barrier and their writing, in blocks with room for their heads. It is
 // outside the Go heap where it is large, and counts in the budget.
 type segmentBuf struct {
