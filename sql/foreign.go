@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql/sql/diag"
@@ -103,9 +104,31 @@ func (p *parser) trailingComma() string {
 	return "remove the comma at " + p.toks[p.i-1].pos.String() + ", or write what should follow it"
 }
 
+// nameHint says what to do about a reserved word in the place of what is wanted; quote is how to ask for quotes.
+func (p *parser) nameHint(what, quote string) string {
+	t := p.cur()
+	if h := p.trailingComma(); h != "" {
+		return h
+	}
+	begins := slices.Contains(clauses, t.up) || t.is("ON")
+	switch next := p.peek(1); t.up {
+	case "ORDER", "GROUP":
+		begins = next.is("BY")
+	case "VALUES":
+		begins = next.op("(")
+	}
+	if begins {
+		return "write " + what + " before " + t.up + ", or quote it as " + QuoteIdent(t.text) + " if it is a name"
+	}
+	return quote + QuoteIdent(t.text)
+}
+
 // unitHint is the interval that a literal such as '5 minutes' in front of the current token means.
 func (p *parser) unitHint() string {
 	const usual = "write the unit behind the number: INTERVAL '5' MINUTE"
+	if p.i > 0 && p.toks[p.i-1].op("(") { // EXTRACT, CEIL, TIMESTAMPADD
+		return "write YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE or SECOND there"
+	}
 	if p.i == 0 || p.toks[p.i-1].kind != tokString {
 		return usual
 	}

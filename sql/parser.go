@@ -259,11 +259,19 @@ func (p *parser) missing(want string) string {
 		return "write IN (value, ...) or IN (SELECT ...)"
 	case "TABLE, VIEW, FUNCTION or DATABASE":
 		return "write DROP TABLE or DROP VIEW and the name"
+	case "SYSTEM_TIME":
+		return "write FOR SYSTEM_TIME AS OF and the time attribute of the table to the left; rows cannot be locked"
 	case "THEN":
 		return "write CASE WHEN condition THEN value ... END"
 	}
 	t := p.cur()
 	switch {
+	case want == "'('" && p.i > 0 && p.toks[p.i-1].is("AS") && p.startsQuery(t):
+		return "put the query in brackets: AS (SELECT ...)"
+	case want == "AND" && !p.isName(t):
+		return "write BETWEEN and both bounds: x BETWEEN 1 AND 9"
+	case t.kind == tokEOF && want == "BY":
+		return "write " + p.toks[max(p.i-1, 0)].up + " BY and what belongs behind it"
 	case t.kind == tokEOF && isWord(want):
 		return "write " + want + " and what belongs behind it"
 	case t.kind == tokEOF && (len(want) == 3 || !strings.Contains(want, "'")): // one character in quotes, or words
@@ -380,7 +388,7 @@ func (p *parser) ident(what string) Name {
 	t := p.cur()
 	if !p.isName(t) {
 		if t.kind == tokIdent {
-			p.failHint(t.pos, "quote it as "+QuoteIdent(t.text), "expected %s, found %s, which is a reserved word", what, t.up)
+			p.failHint(t.pos, p.nameHint(what, "quote it as "), "expected %s, found %s, which is a reserved word", what, t.up)
 		}
 		p.failTok(what)
 	}

@@ -79,11 +79,7 @@ func (p *parser) nameOrCall(t *token) {
 		if hint := p.hintFor(t); hint != "" {
 			p.failTok("an expression")
 		}
-		hint := p.trailingComma()
-		if hint == "" {
-			hint = "to use it as a name, quote it as " + QuoteIdent(t.text)
-		}
-		p.failHint(t.pos, hint, "expected an expression, found the reserved word %s", t.up)
+		p.failHint(t.pos, p.nameHint("an expression", "to use it as a name, quote it as "), "expected an expression, found the reserved word %s", t.up)
 	}
 	path := p.path("a name")
 	if p.cur().op("(") {
