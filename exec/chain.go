@@ -167,6 +167,16 @@ func (m *member) status(idle bool) error {
 	return m.out.control(message{kind: msgStatus, idle: idle})
 }
 
+// portEnd tells the operator that event time has ended on one of its ports.
+func (m *member) portEnd(port int) error {
+	e, ok := m.op.(PortEnder)
+	if !ok {
+		return nil
+	}
+	defer m.leave(m.enter())
+	return m.wrap(e.OnPortEnd(port, &m.out))
+}
+
 // cut is the part of a checkpoint that one task contributes.
 type cut struct {
 	id    checkpoint.ID

@@ -10,7 +10,8 @@ const (
 	msgWatermark
 	msgStatus // the channel became idle or active
 	msgBarrier
-	msgEnd // nothing follows on the channel
+	msgEnd     // nothing follows on the channel
+	msgPortEnd // of a gate to its task: event time has ended on all channels of a port
 )
 
 // message is what travels on an exchange.
@@ -41,6 +42,7 @@ type gate struct {
 	out      Watermark // last watermark passed on
 	again    bool      // out is of before a restart: those behind have not heard of it since
 	idle     bool      // last status passed on
+	over     []bool    // by port: its end was passed on
 	events   []gateEvent
 }
 
@@ -56,7 +58,7 @@ type gateInput struct {
 	heldAt   int // 1 + index into held of its newest held message
 }
 
-// gateEvent is what the task has to do next. For rows, port and rows are set.
+// gateEvent is what the task has to do next. For rows, port and rows are set, for the end of a port, port.
 type gateEvent struct {
 	kind      messageKind
 	port      int
@@ -71,6 +73,9 @@ func newGate(mode Mode, ports []int) *gate {
 	g := &gate{mode: mode, out: NoWatermark, inputs: make([]gateInput, len(ports))}
 	for i, p := range ports {
 		g.inputs[i] = gateInput{port: p, wm: NoWatermark}
+		if p >= len(g.over) {
+			g.over = append(g.over, make([]bool, p+1-len(g.over))...)
+		}
 	}
 	return g
 }
@@ -105,6 +110,7 @@ func (g *gate) accept(m message) []gateEvent {
 		if in.catching && in.wm >= g.out {
 			in.catching = false
 		}
+		g.portEnd(in)
 		g.advance()
 	case msgStatus:
 		g.setIdle(in, m.idle)
@@ -114,6 +120,7 @@ func (g *gate) accept(m message) []gateEvent {
 		in.ended = true
 		in.wm = MaxWatermark
 		g.align()
+		g.portEnd(in)
 		g.advance()
 		if g.allEnded() {
 			g.events = append(g.events, gateEvent{kind: msgEnd})
@@ -247,6 +254,20 @@ func (g *gate) advance() {
 	if idle != g.idle {
 		g.emitStatus(idle)
 	}
+}
+
+// portEnd passes on that event time has ended on the port of in, once it has on all its channels.
+func (g *gate) portEnd(in *gateInput) {
+	if in.wm != MaxWatermark || len(g.over) == 1 || g.over[in.port] {
+		return
+	}
+	for i := range g.inputs {
+		if o := &g.inputs[i]; o.port == in.port && o.wm != MaxWatermark {
+			return
+		}
+	}
+	g.over[in.port] = true
+	g.events = append(g.events, gateEvent{kind: msgPortEnd, port: in.port})
 }
 
 func (g *gate) emitStatus(idle bool) {

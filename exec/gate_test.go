@@ -123,6 +123,8 @@ func expect(t *testing.T, g *gate, m message, want string) {
 			got += fmt.Sprintf("idle %v;", e.idle)
 		case msgBarrier:
 			got += fmt.Sprintf("barrier %d;", e.barrier.ID)
+		case msgPortEnd:
+			got += fmt.Sprintf("port %d;", e.port)
 		case msgEnd:
 			got += "end;"
 		}
@@ -159,6 +161,18 @@ func TestGateWatermark(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGatePortEnd: of several ports the end of each is passed on, once, before the watermark that follows from it.
+func TestGatePortEnd(t *testing.T) {
+	g := newGate(ExactlyOnce, []int{0, 1, 1})
+	mark := func(input int, w Watermark) message { return message{kind: msgWatermark, input: input, watermark: w} }
+	expect(t, g, mark(0, 3), "")
+	expect(t, g, mark(1, MaxWatermark), "")
+	expect(t, g, mark(2, MaxWatermark), "port 1;watermark 3;")
+	expect(t, g, message{kind: msgEnd, input: 1}, "")
+	expect(t, g, message{kind: msgEnd, input: 2}, "")
+	expect(t, g, message{kind: msgEnd, input: 0}, "port 0;watermark 9223372036854775807;end;")
 }
 
 // TestGateRestoredWatermark: event time of before a restart is passed on once more, when all inputs have come to it again.

@@ -17,6 +17,13 @@ type IdleHandler interface {
 	OnIdle(out Emitter) error
 }
 
+// PortEnder is an operator with several inputs to which it matters that one of them has come to its end before the others.
+type PortEnder interface {
+	// OnPortEnd is called once when event time has ended on all channels of a port: it has brought all its rows. It comes before
+	// the watermark that follows from it, and again after a restart.
+	OnPortEnd(port int, out Emitter) error
+}
+
 // Waker is an operator that works outside the task's goroutine and emits what is ready there (WakeFunc).
 type Waker interface {
 	// OnWake is called on the subtask's goroutine some time after the operator called its wake function. Several calls

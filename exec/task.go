@@ -240,6 +240,8 @@ func (t *task) handle(m message) error {
 			err = t.head.status(e.idle)
 		case msgBarrier:
 			err = t.barrier(e.barrier)
+		case msgPortEnd:
+			err = t.head.portEnd(e.port)
 		case msgEnd:
 			err = t.head.end()
 		}

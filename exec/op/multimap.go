@@ -368,6 +368,18 @@ func (b bucket) below(from []byte) (sub, val []byte, ok bool, err error) {
 	return sub, val, ok, err
 }
 
+// around is below, and the sub-key of the entry that follows, nil if there is none. ok tells only of the first.
+func (b bucket) around(from []byte) (sub, val, next []byte, ok bool, err error) {
+	if sub, val, ok, err = b.below(from); err != nil {
+		return nil, nil, nil, false, err
+	}
+	err = b.ascend(from, func(s, _ []byte) bool {
+		next = s
+		return false
+	})
+	return sub, val, next, ok, err
+}
+
 // last is the entry with the largest sub-key, borrowed until the next change.
 func (b bucket) last() (sub, val []byte, ok bool, err error) {
 	err = b.descend(nil, func(s, v []byte) bool {

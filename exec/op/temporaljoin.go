@@ -51,18 +51,23 @@ type temporalJoin struct {
 	val    []byte
 	sub    []byte
 
-	found   [][]byte // versions, borrowed
-	right   *batch.Builder
-	match   temporalMatch
-	filter  *expr.Filter
-	tested  []int32
-	pairs   *batch.Builder // to be filtered
-	out     *batch.Builder
-	visit   waitVisitor
-	emitter exec.Emitter
+	all      []int32 // 0, 1, 2...
+	ended    bool    // event time of the table has ended
+	cache    *versionCache
+	misses   []int32 // rows of match that the cache has no version of
+	missKeys checkpoint.Keys
+	found    [][]byte // versions, borrowed
+	match    temporalMatch
+	filter   *expr.Filter
+	tested   []int32
+	right    []*batch.Vec
+	valid    [][]uint64 // memory for bitmaps of right
+	out      batch.Batch
+	visit    waitVisitor
+	emitter  exec.Emitter
 }
 
-// temporalMatch are rows of a batch and of each the version that belongs to it, -1 = none.
+// temporalMatch are physical rows of a batch and of each the version that belongs to it, a row of the cache or noVersion.
 type temporalMatch struct{ rows, versions []int32 }
 
 // temporalStep is the width of a slice of timers: versions can lie far ahead.
@@ -71,11 +76,14 @@ const temporalStep = 60_000
 // Open implements exec.Operator.
 func (j *temporalJoin) Open(s exec.Subtask) (err error) {
 	sp := &j.spec
-	j.s, j.late, j.visit = s, s.Counter("late-dropped"), j.join
+	j.s, j.late, j.visit = s, s.Counter("late-dropped"), j.joinWaiting
 	j.enc = [2]*exec.KeyEncoder{exec.NewKeyEncoder(sp.LeftKeys), exec.NewKeyEncoder(sp.RightKeys)}
 	j.watermark, _ = restoredTimes(s.Restored())
-	j.codec, j.right = newRowCodec(sp.Right), batch.NewBuilder(sp.Right)
-	j.out, j.pairs = batch.NewBuilder(sp.Output), batch.NewBuilder(sp.Output)
+	j.codec, j.cache = newRowCodec(sp.Right), newVersionCache(sp.Right)
+	for _, c := range sp.Right.Columns {
+		j.right = append(j.right, batch.NewVec(c.Type, 0))
+	}
+	j.valid = make([][]uint64, len(j.right))
 	if sp.Cond != nil {
 		j.tested = make([]int32, 0, batch.Size) // not nil even when no row has a version: a nil selection is all rows
 		if j.filter, err = expr.CompileFilter(sp.Cond, sp.Session); err != nil {
@@ -105,15 +113,16 @@ func (j *temporalJoin) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, erro
 // Close implements exec.Operator.
 func (j *temporalJoin) Close() error { return nil }
 
-// Process implements exec.Operator. Left rows leave at watermarks only.
-func (j *temporalJoin) Process(port int, b *batch.Batch, _ exec.Emitter) error {
+// Process implements exec.Operator. Left rows leave at watermarks, but once the table has ended at once.
+func (j *temporalJoin) Process(port int, b *batch.Batch, out exec.Emitter) error {
 	if b.Len() == 0 {
 		return nil
 	}
 	j.enc[port].Encode(b, &j.keys)
 	var err error
 	if port == 0 {
-		err = j.wait(b)
+		j.emitter = out
+		err = j.take(b)
 	} else {
 		err = j.keepVersions(b)
 	}
@@ -126,8 +135,8 @@ func (j *temporalJoin) Process(port int, b *batch.Batch, _ exec.Emitter) error {
 	return err
 }
 
-// wait keeps left rows until their time.
-func (j *temporalJoin) wait(b *batch.Batch) (err error) {
+// take keeps left rows until their time.
+func (j *temporalJoin) take(b *batch.Batch) (err error) {
 	if j.times, err = rowtimes(j.times, b, j.spec.Left, j.spec.LeftTime); err != nil {
 		return err
 	}
@@ -138,6 +147,9 @@ func (j *temporalJoin) wait(b *batch.Batch) (err error) {
 			continue
 		}
 		j.places = append(j.places, int32(i))
+	}
+	if j.ended {
+		return j.join(b, j.places, j.times)
 	}
 	return j.left.add(b, j.places, j.keys.Hashes, j.times, j.s.Now())
 }
@@ -152,6 +164,7 @@ func (j *temporalJoin) keepVersions(b *batch.Batch) (err error) {
 	}
 	j.codec.encode(b, &j.rows)
 	for i, t := range j.times {
+		j.cache.forget(j.keys.Hashes[i], j.keys.Key(i))
 		bucket := j.versions.at(i)
 		n, err := bucket.len()
 		if err != nil {
@@ -185,101 +198,16 @@ func (j *temporalJoin) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 	return nil
 }
 
-// join emits what left rows make whose time has come.
-func (j *temporalJoin) join(b *batch.Batch, times []int64) error {
-	j.enc[0].Encode(b, &j.keys)
-	if err := j.versions.probe(&j.keys); err != nil {
-		return err
-	}
-	m := &j.match
-	m.rows, m.versions, j.found = m.rows[:0], m.versions[:0], j.found[:0]
-	for i, t := range times {
-		version, err := j.versionAt(j.versions.at(i), t)
-		if err != nil {
-			return err
-		}
-		if version != nil {
-			m.rows, m.versions = append(m.rows, int32(i)), append(m.versions, int32(len(j.found)))
-			j.found = append(j.found, version)
-		} else if j.spec.Outer {
-			m.rows, m.versions = append(m.rows, int32(i)), append(m.versions, -1)
-		}
-	}
-	if len(m.rows) == 0 {
+// OnPortEnd implements exec.PortEnder: when the table has ended all its versions are there, and left rows need not wait for
+// their own event time.
+func (j *temporalJoin) OnPortEnd(port int, out exec.Emitter) error {
+	if port == 0 {
 		return nil
 	}
-	j.right.Reset()
-	if err := j.codec.decode(j.found, j.right.Cols); err != nil {
-		return err
+	j.ended, j.emitter = true, out
+	if err := j.left.leave(int64(exec.MaxWatermark), j.visit); err != nil {
+		return fmt.Errorf("temporal join state: %w", err)
 	}
-	j.right.RowsDone(len(j.found))
-	right := j.right.Finish()
-	if j.filter != nil {
-		if err := j.test(b, right); err != nil {
-			return err
-		}
-	}
-	j.append(j.out, b, right)
-	return flush(j.out, j.emitter)
-}
-
-// versionAt is the newest version not later than time, nil if there is none or it is a deletion.
-func (j *temporalJoin) versionAt(versions bucket, time int64) (version []byte, err error) {
-	j.sub = orderedTime(j.sub[:0], time+1)
-	_, val, ok, err := versions.below(j.sub)
-	if !ok || types.RowKind(val[0]).IsRetract() {
-		return nil, err
-	}
-	return val[1:], nil
-}
-
-// append adds the rows of j.match to dst.
-func (j *temporalJoin) append(dst *batch.Builder, left, right *batch.Batch) {
-	n := len(left.Cols)
-	for k, v := range left.Cols {
-		dst.Cols[k].AppendRows(v, j.match.rows)
-	}
-	for k, v := range right.Cols {
-		dst.Cols[n+k].AppendRows(v, j.match.versions)
-	}
-	if left.Kinds == nil {
-		dst.RowsDone(len(j.match.rows))
-		return
-	}
-	for _, r := range j.match.rows {
-		dst.RowKindDone(left.Kinds[r])
-	}
-}
-
-// test takes the versions away that do not fulfil the condition, and of an inner join the rows.
-func (j *temporalJoin) test(left, right *batch.Batch) error {
-	m := &j.match
-	j.append(j.pairs, left, right)
-	defer j.pairs.Reset()
-	b := *j.pairs.Finish()
-	j.tested = j.tested[:0]
-	for k, v := range m.versions {
-		if v >= 0 {
-			j.tested = append(j.tested, int32(k))
-		}
-	}
-	b.Sel = j.tested
-	kept, err := j.filter.Apply(&b)
-	if err != nil {
-		return err
-	}
-	next, n := kept.Sel, 0
-	for k := range m.rows {
-		is := len(next) > 0 && int(next[0]) == k
-		if is {
-			next = next[1:]
-		} else if m.versions[k] = -1; !j.spec.Outer {
-			continue
-		}
-		m.rows[n], m.versions[n] = m.rows[k], m.versions[k]
-		n++
-	}
-	m.rows, m.versions = m.rows[:n], m.versions[:n]
 	return nil
 }
 
@@ -341,6 +269,7 @@ func (j *temporalJoin) OnTimer(now int64, _ exec.Emitter) error {
 		if err := j.versions.probe(keys); err != nil {
 			return err
 		}
+		j.cache.reset()
 		gone := map[string]bool{}
 		var groups [checkpoint.KeyGroups]bool
 		for i := range keys.Len() {
