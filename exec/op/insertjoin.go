@@ -1,8 +1,8 @@
 package op
 
 import (
-	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -11,35 +11,42 @@ import (
 )
 
 // insertJoin is the regular inner join of inputs without updates and deletes whose state does not expire: no row is ever
-// looked for but by its join key, so that a side is a log of encoded rows per key, and the batch's matches are decoded a
-// column at a time.
+// looked for but by its join key, so that a side is a log of encoded rows per key. A batch is joined and kept key by key: a
+// key's state is looked for once, the rows it matches are decoded once, and its own rows are added in one piece.
 type insertJoin struct {
 	exec.Stateless
-	spec   JoinSpec
-	sides  [2]insertSide
-	filter *expr.Filter
+	spec  JoinSpec
+	sides [2]insertSide
 
-	keys checkpoint.Keys
-	rows encodedRows
-	out  *batch.Builder
-	emit exec.Emitter
-	b    *batch.Batch
-	x, o *insertSide
+	filter  *expr.Filter
+	tests   []bool // per column of the output: filter reads it
+	encoded encodedRows
+	out     *batch.Builder
+	emit    exec.Emitter
+	b       *batch.Batch
+	x, o    *insertSide
 
-	row       int32 // of b, physical, whose matches are being read
-	matchX    []int32
-	matchO    [][]byte // borrowed from o's state
-	matchSize int
-	visit     func(rows []byte) error
+	rows     [][]byte // of the other side, borrowed from its state
+	rowBytes int
+	spans    []matchSpan // per key of the batch: its rows among rows
+	key      int    // being read
+	visit    func(rows []byte) error
+	pairX    []int32 // physical rows of b, and
+	pairO    []int32 // what they match: rows of o.found
 }
+
+type matchSpan struct{ from, to int32 }
 
 // insertSide is one side of an insertJoin.
 type insertSide struct {
-	enc    *exec.KeyEncoder
-	strict []int // key columns in which NULL matches nothing
-	codec  *rowCodec
-	log    *rowLog
-	out    []*batch.ColBuilder
+	keys  *batchKeys
+	cols  []int // key columns, which the state has as the key only
+	codec *rowCodec
+	log   *rowLog
+	found *batch.Builder // rows of this side that the batch at hand matches
+	out   []*batch.ColBuilder
+	from  []int // per column of this side, where it is among the key columns; -1 = it is none
+	tests []bool
 }
 
 // insertsOnly tells whether insertJoin can do the join.
@@ -51,23 +58,36 @@ func (s *JoinSpec) insertsOnly() bool {
 // Open implements exec.Operator.
 func (j *insertJoin) Open(s exec.Subtask) (err error) {
 	j.out = batch.NewBuilder(j.spec.Output)
+	j.tests = make([]bool, len(j.spec.Output.Columns))
 	if j.spec.Cond != nil {
 		if j.filter, err = expr.CompileFilter(j.spec.Cond, j.spec.Session); err != nil {
 			return err
+		}
+		for _, c := range expr.ColumnsOf(j.spec.Cond) {
+			j.tests[c] = true
 		}
 	}
 	j.visit = j.gather
 	left := len(j.spec.Left.Schema.Columns)
 	j.sides[0].out, j.sides[1].out = j.out.Cols[:left], j.out.Cols[left:]
+	j.sides[0].tests, j.sides[1].tests = j.tests[:left], j.tests[left:]
 	for i, in := range []*JoinInput{&j.spec.Left, &j.spec.Right} {
-		side := &j.sides[i]
-		side.enc, side.codec = exec.NewKeyEncoder(in.Keys), newRowCodec(in.Schema)
-		side.strict = plainKeys(in.Keys, j.spec.NullSafe)
-		if side.log, err = openRowLog(s, [...]string{"left", "right"}[i], "join/1;"+slottedFormat(in.Schema)); err != nil {
+		if err := j.sides[i].open(s, [...]string{"left", "right"}[i], in, j.spec.NullSafe); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (x *insertSide) open(s exec.Subtask, name string, in *JoinInput, nullSafe []bool) (err error) {
+	x.keys, x.cols = newBatchKeys(in.Keys, plainKeys(in.Keys, nullSafe)), in.Keys
+	x.codec, x.found = newShortCodec(in.Schema, in.Keys), batch.NewBuilder(in.Schema)
+	for i := range in.Schema.Columns {
+		x.from = append(x.from, slices.Index(in.Keys, i))
+	}
+	format := fmt.Sprintf("join/2;%v;%s", in.Keys, slottedFormat(in.Schema))
+	x.log, err = openRowLog(s, name, format)
+	return err
 }
 
 // Process implements exec.Operator.
@@ -76,50 +96,46 @@ func (j *insertJoin) Process(port int, b *batch.Batch, out exec.Emitter) error {
 		return nil
 	}
 	j.b, j.emit, j.x, j.o = b, out, &j.sides[port], &j.sides[1-port]
-	j.x.enc.Encode(b, &j.keys)
+	j.x.keys.find(b)
 	if err := j.join(); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
 	return j.keep()
 }
 
+const maxMatchBytes = 8 << 20 // of encoded rows, after which matches are emitted
+
 // join emits the matches of the batch with the rows of the other side.
 func (j *insertJoin) join() error {
-	if err := j.o.log.probe(&j.keys); err != nil {
+	log, n := j.o.log, j.x.keys.keys.Len()
+	if err := log.probe(&j.x.keys.keys); err != nil {
 		return err
 	}
-	for i, ref := range j.o.log.refs {
+	j.spans = resize(j.spans, n)
+	clear(j.spans)
+	for g, ref := range log.refs {
 		if ref == checkpoint.NoRow {
 			continue
 		}
-		r := j.b.Row(i)
-		if anyNull(j.b, j.x.strict, r) {
-			continue
-		}
-		j.row = int32(r)
-		if err := j.o.log.read(i, j.visit); err != nil {
+		j.key, j.spans[g].from = g, int32(len(j.rows))
+		if err := log.read(g, j.visit); err != nil {
 			return err
 		}
+		j.spans[g].to = int32(len(j.rows))
 	}
 	return j.flush()
 }
 
-const maxMatchBytes = 8 << 20 // of encoded rows, after which matches are emitted
-
 // gather is what join does with rows of the other side.
 func (j *insertJoin) gather(rows []byte) error {
 	for len(rows) > 0 {
-		if len(rows) < rowLength {
-			return errJoinState
+		n, err := j.o.codec.size(rows)
+		if err != nil {
+			return err
 		}
-		n := int(binary.LittleEndian.Uint32(rows))
-		if n < rowLength || n > len(rows) {
-			return errJoinState
-		}
-		j.matchX, j.matchO = append(j.matchX, j.row), append(j.matchO, rows[:n])
-		j.matchSize += n
-		rows = rows[n:]
-		if len(j.matchO) >= batch.Size || j.matchSize >= maxMatchBytes {
+		j.rows, j.rowBytes, rows = append(j.rows, rows[:n]), j.rowBytes+n, rows[n:]
+		if len(j.rows) >= 2*batch.Size || j.rowBytes >= maxMatchBytes {
+			j.spans[j.key].to = int32(len(j.rows))
 			if err := j.flush(); err != nil {
 				return err
 			}
@@ -128,36 +144,119 @@ func (j *insertJoin) gather(rows []byte) error {
 	return nil
 }
 
-// flush emits the matches gathered, as far as they fulfil the condition.
+// flush emits the pairs of the batch's rows and those gathered, which it forgets.
 func (j *insertJoin) flush() error {
-	if len(j.matchO) == 0 {
+	if len(j.rows) == 0 {
 		return nil
 	}
-	for i, c := range j.x.out {
-		c.AppendRows(j.b.Cols[i], j.matchX)
-	}
-	if err := j.o.codec.decode(j.matchO, j.o.out); err != nil {
+	if err := j.o.codec.decode(j.rows, j.o.found.Cols); err != nil {
 		return err
 	}
-	j.out.RowsDone(len(j.matchO))
-	j.matchX, j.matchO, j.matchSize = j.matchX[:0], j.matchO[:0], 0
-	return emitMatches(j.out, j.filter, j.emit)
+	j.o.found.Finish()
+	for i, g := range j.x.keys.of {
+		if g < 0 {
+			continue
+		}
+		r := int32(j.b.Row(i))
+		for o := j.spans[g].from; o < j.spans[g].to; o++ {
+			j.pairX, j.pairO = append(j.pairX, r), append(j.pairO, o)
+		}
+		if len(j.pairX) >= batch.Size {
+			if err := j.emitPairs(); err != nil {
+				return err
+			}
+		}
+	}
+	err := j.emitPairs()
+	for _, c := range j.o.found.Cols {
+		c.Clear()
+	}
+	j.rows, j.rowBytes = j.rows[:0], 0
+	clear(j.spans)
+	return err
+}
+
+// emitPairs emits the pairs that fulfil the condition.
+func (j *insertJoin) emitPairs() error {
+	x, o := j.pairX, j.pairO
+	for len(x) > 0 {
+		n := min(len(x), batch.Size)
+		if err := j.emitSome(x[:n], o[:n]); err != nil {
+			return err
+		}
+		x, o = x[n:], o[n:]
+	}
+	j.pairX, j.pairO = j.pairX[:0], j.pairO[:0]
+	return nil
+}
+
+// emitSome is emitPairs for so many as a batch has rows. The columns that the condition does not read are made for the pairs
+// that fulfil it, if those are few.
+func (j *insertJoin) emitSome(x, o []int32) error {
+	defer j.out.Reset()
+	if j.filter == nil {
+		j.columns(x, o, false)
+		j.out.RowsDone(len(x))
+		return j.emit.Emit(j.out.Finish())
+	}
+	j.columns(x, o, true)
+	j.out.RowsDone(len(x))
+	b, err := j.filter.Apply(j.out.Finish())
+	if err != nil || b.Len() == 0 {
+		return err
+	}
+	if 2*b.Len() > len(x) {
+		j.columns(x, o, false)
+		sel := b.Sel
+		b = j.out.Finish()
+		b.Sel = sel
+		return j.emit.Emit(b)
+	}
+	for i, r := range b.Sel { // ascending
+		x[i], o[i] = x[r], o[r]
+	}
+	x, o = x[:b.Len()], o[:b.Len()]
+	j.out.Reset()
+	j.columns(x, o, true)
+	j.columns(x, o, false)
+	j.out.RowsDone(len(x))
+	return j.emit.Emit(j.out.Finish())
+}
+
+// columns makes the columns of pairs that the condition reads, or the others.
+func (j *insertJoin) columns(x, o []int32, tests bool) {
+	for i, c := range j.x.out {
+		if j.x.tests[i] == tests {
+			c.AppendRows(j.b.Cols[i], x)
+		}
+	}
+	for i, c := range j.o.out {
+		switch k := j.o.from[i]; {
+		case j.o.tests[i] != tests:
+		case k >= 0:
+			c.AppendRows(j.b.Cols[j.x.cols[k]], x) // keys are equal
+		default:
+			c.AppendRows(&j.o.found.Cols[i].Vec, o)
+		}
+	}
 }
 
 // keep puts the batch's rows into state, as far as they can match anything.
 func (j *insertJoin) keep() error {
-	log := j.x.log
-	if err := log.probe(&j.keys); err != nil {
+	keys, log := j.x.keys, j.x.log
+	if err := log.probe(&keys.keys); err != nil {
 		return err
 	}
-	j.x.codec.encode(j.b, &j.rows)
-	for i := range j.keys.Len() {
-		if anyNull(j.b, j.x.strict, j.b.Row(i)) {
-			continue
-		}
-		if err := log.add(i, j.rows.row(i)); err != nil {
+	rows, ends := keys.sorted()
+	b := *j.b
+	b.Sel = rows
+	j.x.codec.encode(&b, &j.encoded)
+	from := 0
+	for g, end := range ends {
+		if err := log.add(g, j.encoded.buf, j.encoded.starts[from:end+1]); err != nil {
 			return err
 		}
+		from = int(end)
 	}
 	return nil
 }

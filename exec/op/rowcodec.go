@@ -3,26 +3,31 @@ package op
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// rowCodec encodes whole rows for state a batch and a column at a time. A row is its length (4 bytes, little endian), a
+// rowCodec encodes rows for state a batch and a column at a time. A row is its length (4 bytes, little endian), a
 // bit per column that is set for NULL, a slot of fixed size per column, then the bytes of its texts. The slot of a text
-// is where it ends in the row; it begins where the one before ends.
+// is where it ends in the row; it begins where the one before ends. A short row, as newShortCodec makes it, has no length if
+// it has no texts.
 type rowCodec struct {
 	fields []rowField
-	head   int // bytes before the texts
+	lead   int  // bytes of the length
+	texts  bool // there are columns of texts
+	head   int  // bytes before the texts
 
 	at    []int // per row being encoded, where its next text goes; per row being decoded, where it is in the row
-	texts []int // per row being decoded, what is added to a place in the row for that in the copy of all texts
+	moved []int // per row being decoded, what is added to a place in the row for that in the copy of all texts
 }
 
 // rowField is a column and where its slot is.
 type rowField struct {
 	phys types.Phys
+	col  int
 	slot int
 }
 
@@ -41,14 +46,45 @@ func slotBytes(p types.Phys) int {
 	return 8
 }
 
-func newRowCodec(s *types.Schema) *rowCodec {
-	c := &rowCodec{head: rowLength + (len(s.Columns)+7)/8}
-	for _, col := range s.Columns {
-		p := col.Type.Phys()
-		c.fields = append(c.fields, rowField{p, c.head})
-		c.head += slotBytes(p)
+func newRowCodec(s *types.Schema) *rowCodec { return makeRowCodec(s, nil, rowLength) }
+
+// newShortCodec leaves out the columns omit, which have to be known otherwise where rows are decoded.
+func newShortCodec(s *types.Schema, omit []int) *rowCodec {
+	for i, c := range s.Columns {
+		if c.Type.Phys() == types.PhysStr && !slices.Contains(omit, i) {
+			return makeRowCodec(s, omit, rowLength)
+		}
+	}
+	return makeRowCodec(s, omit, 0)
+}
+
+func makeRowCodec(s *types.Schema, omit []int, lead int) *rowCodec {
+	c := &rowCodec{lead: lead}
+	for i, col := range s.Columns {
+		if !slices.Contains(omit, i) {
+			c.fields = append(c.fields, rowField{phys: col.Type.Phys(), col: i})
+		}
+	}
+	c.head = max(lead+(len(c.fields)+7)/8, 1)
+	for k := range c.fields {
+		f := &c.fields[k]
+		f.slot = c.head
+		c.head += slotBytes(f.phys)
+		c.texts = c.texts || f.phys == types.PhysStr
 	}
 	return c
+}
+
+// size is that of the row that rows begins with.
+func (c *rowCodec) size(rows []byte) (int, error) {
+	n := c.head
+	if c.lead > 0 && len(rows) >= rowLength {
+		n = int(binary.LittleEndian.Uint32(rows))
+	}
+	if n < c.head || n > len(rows) {
+		return 0, errJoinState
+	}
+	return n, nil
 }
 
 // slottedFormat names the encoding.
@@ -73,12 +109,14 @@ func (c *rowCodec) encode(b *batch.Batch, e *encodedRows) {
 	}
 	for i, start := range e.starts[:n] {
 		row := e.buf[start:e.starts[i+1]]
-		binary.LittleEndian.PutUint32(row, uint32(len(row)))
-		clear(row[rowLength:bitmap])
+		if c.lead > 0 {
+			binary.LittleEndian.PutUint32(row, uint32(len(row)))
+		}
+		clear(row[c.lead:bitmap])
 		c.at[i] = start + c.head
 	}
 	for k, f := range c.fields {
-		v := b.Cols[k]
+		v := b.Cols[f.col]
 		if v.Valid != nil {
 			c.encodeNulls(b, v, k, e)
 		}
@@ -93,11 +131,11 @@ func (c *rowCodec) layOut(b *batch.Batch, e *encodedRows) {
 	for i := range sizes {
 		sizes[i] = c.head
 	}
-	for k, f := range c.fields {
+	for _, f := range c.fields {
 		if f.phys != types.PhysStr {
 			continue
 		}
-		v := b.Cols[k]
+		v := b.Cols[f.col]
 		for i := range sizes {
 			if r := b.Row(i); !v.IsNull(r) {
 				sizes[i] += len(v.Str[v.Idx(r)])
@@ -116,7 +154,7 @@ func (c *rowCodec) layOut(b *batch.Batch, e *encodedRows) {
 func (c *rowCodec) encodeNulls(b *batch.Batch, v *batch.Vec, k int, e *encodedRows) {
 	for i := range c.at {
 		if v.IsNull(b.Row(i)) {
-			e.buf[e.starts[i]+rowLength+k>>3] |= 1 << (k & 7)
+			e.buf[e.starts[i]+c.lead+k>>3] |= 1 << (k & 7)
 		}
 	}
 }
@@ -167,15 +205,15 @@ func (c *rowCodec) millis(row []byte, k int, t types.Type) (int64, error) {
 	return millis(&v, 0), nil
 }
 
-// decode appends rows, as encode made them, to cols. The texts of all are copied at once.
+// decode appends rows, as encode made them, to the columns they have of cols. The texts of all are copied at once.
 func (c *rowCodec) decode(rows [][]byte, cols []*batch.ColBuilder) error {
 	texts, err := c.copyTexts(rows)
 	if err != nil {
 		return err
 	}
 	first := 0
-	for k, f := range c.fields {
-		col := cols[k]
+	for _, f := range c.fields {
+		col := cols[f.col]
 		first = col.AppendN(len(rows))
 		switch f.phys {
 		case types.PhysI64:
@@ -206,14 +244,17 @@ func (c *rowCodec) decode(rows [][]byte, cols []*batch.ColBuilder) error {
 
 // copyTexts copies the texts of rows into one string.
 func (c *rowCodec) copyTexts(rows [][]byte) (string, error) {
-	c.texts, c.at = resize(c.texts, len(rows)), resize(c.at, len(rows))
+	c.moved, c.at = resize(c.moved, len(rows)), resize(c.at, len(rows))
 	total := 0
 	for i, row := range rows {
 		if len(row) < c.head {
 			return "", errJoinState
 		}
-		c.texts[i], c.at[i] = total-c.head, c.head
+		c.moved[i], c.at[i] = total-c.head, c.head
 		total += len(row) - c.head
+	}
+	if !c.texts {
+		return "", nil
 	}
 	var all strings.Builder
 	all.Grow(total)
@@ -231,7 +272,7 @@ func (c *rowCodec) decodeTexts(rows [][]byte, slot int, texts string, dst []stri
 			return errJoinState
 		}
 		c.at[i] = to
-		dst[i] = texts[c.texts[i]+from : c.texts[i]+to]
+		dst[i] = texts[c.moved[i]+from : c.moved[i]+to]
 	}
 	return nil
 }
@@ -240,10 +281,10 @@ func (c *rowCodec) decodeTexts(rows [][]byte, slot int, texts string, dst []stri
 func (c *rowCodec) decodeNulls(rows [][]byte, cols []*batch.ColBuilder, first int) {
 	for i, row := range rows {
 		for k := 0; k < len(c.fields); k += 8 {
-			bits := row[rowLength+k>>3]
-			for j := k; bits != 0 && j < len(cols); j, bits = j+1, bits>>1 {
+			bits := row[c.lead+k>>3]
+			for j := k; bits != 0 && j < len(c.fields); j, bits = j+1, bits>>1 {
 				if bits&1 != 0 {
-					cols[j].Nullify(first + i)
+					cols[c.fields[j].col].Nullify(first + i)
 				}
 			}
 		}

@@ -31,8 +31,7 @@ const (
 // segmentBytes is how large the next segment is to be of a key that has n.
 func segmentBytes(n uint32) int { return min(segmentMin<<min(n/4, 8), segmentMax) }
 
-// openRowLog opens the state named name. Each row begins with its length, four bytes, little endian; format names the
-// layout of the rest.
+// openRowLog opens the state named name. Rows tell how long they are; format names their layout.
 func openRowLog(s exec.Subtask, name, format string) (*rowLog, error) {
 	l := &rowLog{}
 	var err error
@@ -54,35 +53,64 @@ func (l *rowLog) probe(keys *checkpoint.Keys) error {
 	return l.segments.Probe(&l.one, nil)
 }
 
-// add adds a row to key i of the last probe.
-func (l *rowLog) add(i int, row []byte) error {
-	if l.refs[i] == checkpoint.NoRow {
-		ref, created, err := l.roots.Insert(l.keys, i, rowLogHead+len(row))
+// add adds rows to key i of the last probe: those that buf has between the places given.
+func (l *rowLog) add(i int, buf []byte, at []int) error {
+	for len(at) > 1 {
+		n, err := l.addSome(i, buf, at)
 		if err != nil {
 			return err
 		}
+		at = at[n:]
+	}
+	return nil
+}
+
+// addSome adds rows up to the end of a segment and returns how many.
+func (l *rowLog) addSome(i int, buf []byte, at []int) (int, error) {
+	if l.refs[i] == checkpoint.NoRow {
+		ref, created, err := l.roots.Insert(l.keys, i, rowLogHead)
+		if err != nil {
+			return 0, err
+		}
 		l.refs[i] = ref
 		if created {
-			copy(l.roots.Mutable(ref)[rowLogHead:], row)
-			return nil
+			n := fitting(at, segmentMin-rowLogHead)
+			rows := buf[at[0]:at[n]]
+			end, err := l.roots.Extend(ref, len(rows), 0)
+			copy(end, rows)
+			return n, err
 		}
 	}
 	ref := l.refs[i]
 	root := l.roots.Value(ref)
-	n := binary.LittleEndian.Uint32(root)
-	limit := segmentBytes(n)
-	if len(root)+len(row) > limit && len(root) > rowLogHead {
-		if err := l.seal(i, n, root[rowLogHead:]); err != nil {
-			return err
+	if len(root) < rowLogHead {
+		return 0, errJoinState
+	}
+	segments := binary.LittleEndian.Uint32(root)
+	limit := segmentBytes(segments)
+	if len(root)+at[1]-at[0] > limit && len(root) > rowLogHead {
+		if err := l.seal(i, segments, root[rowLogHead:]); err != nil {
+			return 0, err
 		}
-		binary.LittleEndian.PutUint32(l.head[:], n+1)
+		binary.LittleEndian.PutUint32(l.head[:], segments+1)
 		l.roots.Set(ref, l.head[:])
 		root = l.head[:]
 	}
-	size := len(root) + len(row)
-	end, err := l.roots.Extend(ref, len(row), min(3*size, max(size, limit)))
-	copy(end, row)
-	return err
+	n := fitting(at, limit-len(root))
+	rows := buf[at[0]:at[n]]
+	size := len(root) + len(rows)
+	end, err := l.roots.Extend(ref, len(rows), min(3*size, max(size, limit)))
+	copy(end, rows)
+	return n, err
+}
+
+// fitting is how many rows of those between the places given room has, one at least.
+func fitting(at []int, room int) int {
+	n := len(at) - 1
+	for n > 1 && at[n]-at[0] > room {
+		n--
+	}
+	return n
 }
 
 // seal makes segment n of key i.

@@ -181,7 +181,7 @@ func (c *ColBuilder) AppendFrom(v *Vec, r int) {
 
 // AppendRows appends physical rows of v, a column of the same type, in the order given; -1 appends NULL.
 func (c *ColBuilder) AppendRows(v *Vec, rows []int32) {
-	if v.Const || v.Valid != nil || c.valid != nil || slices.Contains(rows, -1) {
+	if v.Const || slices.Contains(rows, -1) {
 		for _, r := range rows {
 			if r < 0 {
 				c.AppendNull()
@@ -191,29 +191,35 @@ func (c *ColBuilder) AppendRows(v *Vec, rows []int32) {
 		}
 		return
 	}
+	first := c.AppendN(len(rows))
 	switch c.Type.Phys() {
 	case types.PhysI64:
-		c.I64 = gather(c.I64, v.I64, rows)
+		gather(c.I64[first:], v.I64, rows)
 	case types.PhysF64:
-		c.F64 = gather(c.F64, v.F64, rows)
+		gather(c.F64[first:], v.F64, rows)
 	case types.PhysBool:
-		c.Bool = gather(c.Bool, v.Bool, rows)
+		gather(c.Bool[first:], v.Bool, rows)
 	case types.PhysStr:
-		c.Str = gather(c.Str, v.Str, rows)
+		gather(c.Str[first:], v.Str, rows)
 	case types.PhysI128:
-		c.I128 = gather(c.I128, v.I128, rows)
+		gather(c.I128[first:], v.I128, rows)
 	}
-	c.n += len(rows)
+	if v.Valid == nil {
+		return
+	}
+	for i, r := range rows {
+		if v.Valid[r>>6]>>(r&63)&1 == 0 {
+			c.Nullify(first + i)
+		}
+	}
 }
 
-func gather[T any](dst, src []T, rows []int32) []T {
-	dst = slices.Grow(dst, len(rows))
-	for _, r := range rows {
-		dst = append(dst, src[r])
+func gather[T any](dst, src []T, rows []int32) {
+	dst = dst[:len(rows)]
+	for i, r := range rows {
+		dst[i] = src[r]
 	}
-	return dst
 }
-
 // Pop drops the last value appended. A decoder uses it when a message names a column twice and the last one counts.
 func (c *ColBuilder) Pop() { c.truncate(c.n - 1) }
 

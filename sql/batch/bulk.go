@@ -29,6 +29,9 @@ func (c *ColBuilder) AppendN(n int) int {
 	return at
 }
 
+// Clear drops all values of a column that is filled without a Builder's rows being counted.
+func (c *ColBuilder) Clear() { c.truncate(0) }
+
 // AppendEither appends rows of v or of other, columns of the same type, in the order given: a physical row of v, or ^ one of
 // other.
 func (c *ColBuilder) AppendEither(v, other *Vec, rows []int32) {
