@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench bench-check nexmark kafka microbench rewrite docs clean
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench bench-check nexmark kafka json microbench rewrite docs clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -64,6 +64,10 @@ nexmark: ## the Nexmark queries here and on Flink in turn: writes bin/nexmark.md
 kafka: ## Kafka to Kafka, exactly once, here and on Flink in turn, records of 100, 250 and 1,024 bytes: writes bin/kafka.md and .json
 	@mkdir -p bin
 	STREAMSQL_NEXMARK=$(CURDIR)/bin $(GO) test ./tests/nexmark -run TestKafka -count=1 -v -timeout 0
+
+json: ## reading and writing JSON beside a scanner and an encoder by hand, in turn: writes bin/json.md
+	@mkdir -p bin
+	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./connectors/format -run TestShareOfLimit -count=1 -v
 
 bench-check: ## processor time of eight Nexmark queries against the figures recorded last; RECORD=1 records
 	STREAMSQL_NEXMARK=$(CURDIR)/bin $(GO) test ./tests/nexmark -run TestCheck -count=1 -v -timeout 0 $(if $(RECORD),-record)

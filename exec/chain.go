@@ -181,6 +181,7 @@ func (m *member) portEnd(port int) error {
 type cut struct {
 	id    checkpoint.ID
 	parts []cutPart
+	pause time.Duration // what it took of the task's goroutine
 }
 
 // cutPart is one subtask's: finish completes the snapshot off the task's goroutine, nil when it is complete. notReady
@@ -209,6 +210,8 @@ func (m *member) barrier(b checkpoint.Barrier, c *cut) error {
 
 func (m *member) snapshot(b checkpoint.Barrier, c *cut) error {
 	defer m.leave(m.enter())
+	began := time.Now()
+	defer func() { c.pause += time.Since(began) }()
 	state, err := m.op.OnBarrier(b, &m.out)
 	if err != nil {
 		return err

@@ -187,11 +187,11 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 	}
 	l.published[c.ID] = sources
 	bytes, added := l.measure(c)
-	now := l.job.o.Now()
+	now, pause := l.job.o.Now(), l.at.pauseOf(c.ID)
 	l.job.mu.Lock()
 	l.job.last.Last, l.job.last.At, l.job.last.Bytes = c.ID, now, bytes
 	l.job.last.Written += added
-	l.job.last.Duration = now.Sub(l.started[c.ID])
+	l.job.last.Duration, l.job.last.Pause = now.Sub(l.started[c.ID]), pause
 	l.job.last.Completed++
 	l.job.last.Pending = len(c.Pending)
 	l.job.mu.Unlock()

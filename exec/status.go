@@ -59,6 +59,7 @@ type CheckpointStatus struct {
 	Last      checkpoint.ID // newest durable one, 0 = none
 	At        time.Time     // when it became durable
 	Duration  time.Duration // of it, from injection to durable
+	Pause     time.Duration // of it, the longest that a subtask stood still to take its part
 	Bytes     int64         // of it: state files and small state
 	Written   int64         // bytes that all of them added: files that the one before did not have, small state
 	Committed checkpoint.ID // newest one whose output is committed

@@ -276,6 +276,7 @@ func (t *task) decline(id checkpoint.ID) {
 
 // submit hands a cut to the task's finisher, which acknowledges its snapshots in checkpoint order.
 func (t *task) submit(c *cut) error {
+	t.at.paused(c.id, c.pause)
 	select {
 	case t.acks <- c:
 		return nil

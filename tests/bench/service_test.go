@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,4 +79,33 @@ func ms(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
 	}
 	return fmt.Sprintf("%d ms", d.Milliseconds())
+}
+
+// sizeFromEnv is a number from the environment.
+func sizeFromEnv(t *testing.T, name string, otherwise int64) int64 {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 1 {
+		t.Fatalf("%s = %q: not a positive number", name, v)
+	}
+	return n
+}
+
+// bytesOf is a size such as 256mb or 4gb in bytes.
+func bytesOf(t *testing.T, size string) int64 {
+	t.Helper()
+	for unit, shift := range map[string]int{"mb": 20, "gb": 30} {
+		if digits, ok := strings.CutSuffix(size, unit); ok {
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err == nil {
+				return n << shift
+			}
+		}
+	}
+	t.Fatalf("%q is no size", size)
+	return 0
 }

@@ -1,0 +1,100 @@
+package bench
+
+// Goal: a checkpoint of state that has not changed costs next to nothing. Method: a job counts the rows of each key until its state has the
+// wanted size, and then those of one key only, at a slow rate; checkpoints are asked for one after the other, and the bytes that each added
+// and the longest time that a subtask stood still for it are taken from the job's status. Bytes are asserted, times are not.
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/streamsql/streamsql"
+)
+
+// idled are the checkpoints of idle state.
+type idled struct {
+	Memory     string // for state: all of it, or the rest is on disk
+	Keys       int
+	StateBytes int64 // of the last checkpoint
+	Written    []int64
+	Pauses     durations
+	Durations  durations
+}
+
+// restoredBytes is what a group of the jobs here takes in a checkpoint, roughly.
+const restoredBytes = 130
+
+// idleShare is the part of its bytes that a checkpoint of unchanged state may write.
+const idleShare = 0.01
+
+func TestIdleCheckpoint(t *testing.T) {
+	runs, checkpoints := []*idled{{Keys: 30_000, Memory: "256mb"}, {Keys: 30_000, Memory: "1mb"}}, 5
+	if _, ok := full(); ok {
+		keys := sizeFromEnv(t, "BENCH_IDLE_MIB", 1024) << 20 / restoredBytes
+		runs, checkpoints = []*idled{{Keys: int(keys), Memory: "4gb"}, {Keys: int(keys), Memory: "256mb"}}, 20
+	}
+	tb := &table{title: "Checkpoints of unchanged state (aims: less than 1 % of its bytes, less than 50 ms of pause)",
+		head: []string{"groups", "memory for state", "checkpoint", "written, median", "most", "share", "longest pause, median", "most", "until durable, median"}}
+	for _, r := range runs {
+		r.measure(t, checkpoints)
+		var written durations
+		for _, n := range r.Written {
+			written = append(written, time.Duration(n))
+		}
+		mid, most := int64(written.quantile(0.5)), int64(written.quantile(1))
+		if float64(most) > idleShare*float64(r.StateBytes) {
+			t.Errorf("%d groups, memory %s: a checkpoint of %d bytes that had not changed wrote %d", r.Keys, r.Memory, r.StateBytes, most)
+		}
+		tb.add(r.Keys, r.Memory, fmt.Sprintf("%d MiB", r.StateBytes>>20), fmt.Sprintf("%d B", mid), fmt.Sprintf("%d B", most),
+			fmt.Sprintf("%.4f %%", 100*float64(most)/float64(r.StateBytes)), ms(r.Pauses.quantile(0.5)), ms(r.Pauses.quantile(1)), ms(r.Durations.quantile(0.5)))
+	}
+	tb.report(t, "idle", runs)
+}
+
+func (r *idled) measure(t *testing.T, checkpoints int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	eng, err := streamsql.Open(t.TempDir(), &streamsql.Options{Memory: bytesOf(t, r.Memory), Settings: map[string]string{
+		"parallelism.default": "2", "execution.checkpointing.interval": "1 h"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, sql := range []string{
+		fmt.Sprintf(`CREATE TABLE once (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000000000', 'fields.id.kind' = 'sequence', 'fields.id.start' = '0', 'fields.id.end' = '%d')`, r.Keys-1),
+		`CREATE TABLE few (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '50', 'fields.id.kind' = 'random', 'fields.id.min' = '0', 'fields.id.max' = '0')`,
+		`CREATE TABLE o (id BIGINT, n BIGINT, pad STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'blackhole')`,
+		`CREATE VIEW everything AS SELECT id FROM once UNION ALL SELECT id FROM few`,
+	} {
+		if _, err := eng.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	res, err := eng.Exec(ctx, `INSERT INTO o SELECT id, COUNT(*), MAX(SHA256(CAST(id AS STRING))) FROM everything GROUP BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := res.Job
+	defer job.Cancel()
+	checkpoint := func() streamsql.Status {
+		if _, err := job.Checkpoint(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return job.Status()
+	}
+	// The rows before a checkpoint are in it: when it has all keys, what follows changes one group.
+	var s streamsql.Status
+	for s = checkpoint(); job.Flow(s).In < int64(r.Keys); s = checkpoint() {
+	}
+	s = checkpoint()
+	for range checkpoints {
+		before := s.Checkpoint.Written
+		s = checkpoint()
+		r.StateBytes = s.Checkpoint.Bytes
+		r.Written = append(r.Written, s.Checkpoint.Written-before)
+		r.Pauses, r.Durations = append(r.Pauses, s.Checkpoint.Pause), append(r.Durations, s.Checkpoint.Duration)
+	}
+}
