@@ -55,7 +55,8 @@ var pipelines = []pipeline{
 	},
 }
 
-const ddl = `
+// bidTable is the settings of a job and its input: name, topic, broker.
+const bidTable = `
 SET 'pipeline.name' = '%[1]s';
 SET 'execution.checkpointing.interval' = '1 s';
 SET 'parallelism.default' = '2';
@@ -63,7 +64,9 @@ CREATE TABLE bid (auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, u
   WATERMARK FOR ts AS ts - INTERVAL '4' SECOND
 ) WITH ('connector' = 'kafka', 'topic' = '%[2]s', 'properties.bootstrap.servers' = '%[3]s', 'format' = 'json',
   'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset');
-CREATE TABLE output (%[4]s) WITH ('connector' = 'kafka', 'topic' = '%[5]s', 'properties.bootstrap.servers' = '%[3]s',
+`
+
+const ddl = bidTable + `CREATE TABLE output (%[4]s) WITH ('connector' = 'kafka', 'topic' = '%[5]s', 'properties.bootstrap.servers' = '%[3]s',
   'format' = 'json', 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '%[1]s');
 %[6]s;
 `
@@ -73,12 +76,14 @@ type bids struct {
 	rows, bytes int
 	passing     int
 	windows     map[string]bool
+	total       int // of all prices
+	bidders     map[int]bool
 }
 
 // load produces n bids, Nexmark's in shape and size.
 func load(t *testing.T, k *harness.Broker, topic string, n int) *bids {
 	t.Helper()
-	b := &bids{rows: n, windows: map[string]bool{}}
+	b := &bids{rows: n, windows: map[string]bool{}, bidders: map[int]bool{}}
 	cl := k.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(50_000))
 	rnd := rand.New(rand.NewSource(3))
 	extra := strings.Repeat("abcdefghijklmnopqrstuvwxyz", 4)
@@ -89,9 +94,11 @@ func load(t *testing.T, k *harness.Broker, topic string, n int) *bids {
 		if price >= reserve {
 			b.passing++
 		}
-		b.windows[fmt.Sprint(ms/60_000, channel)] = true
+		bidder := 1000 + rnd.Intn(100_000)
+		b.windows[fmt.Sprint(ms/60_000, channel)], b.bidders[bidder] = true, true
+		b.total += price
 		v := fmt.Appendf(nil, `{"auction":%d,"bidder":%d,"price":%d,"channel":"%s","url":"https://www.example.org/%06d/item.htm?query=1","ts":"%s","extra":"%s"}`,
-			1000+rnd.Intn(10_000), 1000+rnd.Intn(100_000), price, channel, rnd.Intn(1_000_000),
+			1000+rnd.Intn(10_000), bidder, price, channel, rnd.Intn(1_000_000),
 			time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000"), extra[:60+rnd.Intn(40)])
 		b.bytes += len(v)
 		cl.Produce(context.Background(), &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: v}, func(_ *kgo.Record, err error) {

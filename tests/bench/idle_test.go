@@ -85,11 +85,18 @@ func (r *idled) measure(t *testing.T, checkpoints int) {
 		}
 		return job.Status()
 	}
-	// The rows before a checkpoint are in it: when it has all keys, what follows changes one group.
-	var s streamsql.Status
-	for s = checkpoint(); job.Flow(s).In < int64(r.Keys); s = checkpoint() {
+	// A checkpoint has the rows before it: after the one that has all keys a row changes one group.
+	for job.Flow(job.Status()).In < int64(r.Keys) {
+		select {
+		case <-job.Done():
+			t.Fatal(job.Wait(ctx))
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	s = checkpoint()
+	s := checkpoint()
+	for range 2 { // compaction of what was written last
+		s = checkpoint()
+	}
 	for range checkpoints {
 		before := s.Checkpoint.Written
 		s = checkpoint()
