@@ -68,8 +68,9 @@ func (l *loading) measure(t *testing.T, k *harness.Broker, pg *harness.PG, in st
 	}
 	file := writeJob(t, fmt.Sprintf(bidTable, harness.UniqueName(t), in, k.Addr())+fmt.Sprintf(`CREATE TABLE output (%s) WITH ('connector' = 'postgres', 'url' = '%s', 'table-name' = 'output'%s);
 INSERT INTO output %s;`, l.columns, pg.DSN(db), options, l.insert))
+	bin := harness.BuildStreamsql(t)
 	began := time.Now()
-	job := harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"run", file, "--state-dir", t.TempDir()}})
+	job := harness.Start(t, harness.Command{Path: bin, Args: []string{"run", file, "--state-dir", t.TempDir()}})
 	if code, err := job.Wait(20 * time.Minute); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v\n%s", code, err, job.Output())
 	}
