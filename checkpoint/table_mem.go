@@ -363,7 +363,9 @@ func (t *table) remove(loc uint32) {
 // lookup brings the row of a single key into memory and finds it.
 func (t *table) lookup(hash uint64, key []byte) (uint32, bool, error) {
 	if t.refsOut {
-		t.now = t.b.now()
+		if t.ttl { // the clock costs more than the lookup
+			t.now = t.b.now()
+		}
 	} else if err := t.begin(); err != nil {
 		return 0, false, err
 	}

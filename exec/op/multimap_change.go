@@ -39,12 +39,66 @@ func (b bucket) put(sub, val []byte) error {
 	} else {
 		m.head.count++
 	}
+	if done, err := b.insert(leaf, found, sub, val); done || err != nil {
+		return err
+	}
 	m.w.reset(m.ttl > 0)
 	m.copyLive(&m.w, leaf.page, 0, leaf.at)
 	at := len(m.w.offs)
 	m.w.add(sub, val, m.now)
 	m.copyLive(&m.w, leaf.page, end, leaf.page.n())
 	return b.store(len(m.path)-1, at)
+}
+
+// insert adds an entry at the end of the path where the page is, if there is room.
+func (b bucket) insert(leaf *treeStep, found bool, sub, val []byte) (done bool, err error) {
+	m, p := b.m, leaf.page
+	stamped := m.ttl > 0
+	if found || len(p) == 0 || p.stamped() != stamped {
+		return false, nil
+	}
+	size := entrySize(sub, val, stamped)
+	table, limit := m.nodes, nodeMax
+	if len(m.path) == 1 {
+		table, limit = m.roots, inlineMax
+	}
+	n := len(p) + size + 2
+	if n > limit {
+		return false, nil
+	}
+	head := len(table.Value(leaf.ref)) - len(p)
+	if _, err := table.Extend(leaf.ref, size+2, head+n+n/2); err != nil {
+		return false, err
+	}
+	insertEntry(table.Value(leaf.ref)[head:], size, leaf.at, sub, val, stamped, m.now)
+	if len(m.path) > 1 {
+		b.touch(len(m.path) - 2)
+	}
+	return true, nil
+}
+
+// cutLeaf removes entries of the leaf at the end of the path where the page is, if the tree keeps its shape.
+func (b bucket) cutLeaf(from, to int) (done bool) {
+	m := b.m
+	leaf := &m.path[len(m.path)-1]
+	p := leaf.page
+	if p.wide() || to-from >= p.n() || p.stamped() != (m.ttl > 0) {
+		return false
+	}
+	table := m.nodes
+	if len(m.path) == 1 {
+		table = m.roots
+	} else if v := p.view(); len(p)-(v.offset(to)-v.offset(from))-2*(to-from) <= nodeMax/4 {
+		return false
+	}
+	row := table.Mutable(leaf.ref)
+	head := len(row) - len(p)
+	rest := page(row[head:]).cutEntries(from, to)
+	table.Set(leaf.ref, row[:head+len(rest)])
+	if len(m.path) > 1 {
+		b.touch(len(m.path) - 2)
+	}
+	return true
 }
 
 // replace overwrites the value at the end of the path by one of the same size.
@@ -272,6 +326,9 @@ func (b bucket) remove(sub []byte) (existed bool, err error) {
 	_, _, stamp := leaf.page.entry(leaf.at)
 	existed = m.live(leaf.page, stamp)
 	m.head.count--
+	if b.cutLeaf(leaf.at, leaf.at+1) {
+		return existed, nil
+	}
 	m.w.reset(m.ttl > 0)
 	m.copyLive(&m.w, leaf.page, 0, leaf.at)
 	m.copyLive(&m.w, leaf.page, leaf.at+1, leaf.page.n())
@@ -293,6 +350,9 @@ func (b bucket) removeBelow(to []byte) error {
 			return nil
 		}
 		m.head.count -= uint32(i)
+		if i < n && b.cutLeaf(0, i) {
+			return nil
+		}
 		m.w.reset(m.ttl > 0)
 		m.copyLive(&m.w, leaf, i, n)
 		if err := b.shrunk(depth); err != nil || i < n {
