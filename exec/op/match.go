@@ -1,6 +1,7 @@
 package op
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -94,62 +95,56 @@ func NewMatch(spec MatchSpec) func() exec.Operator {
 }
 
 type match struct {
-	spec    MatchSpec
-	enc     *exec.KeyEncoder
-	order   *sortKeyEncoder
-	keys    checkpoint.Keys
-	waiting *multimap // partition → time, order and number → row
-	runs    *multimap // partition → number → row that runs hold; headSub → the runs
-	timers  timers    // of waiting rows, and when runs time out
-	due     checkpoint.Keys
-	dueAt   []int64
-	state   overState
-	now     func() int64
-	late    *exec.Counter
-	m       *matcher
-	sub     []byte
-	row     []byte
-	ends    []int // per due key, how many rows of work there are up to its last
+	spec   MatchSpec
+	enc    *exec.KeyEncoder
+	keys   checkpoint.Keys
+	rows   *timeQueue // rows that wait
+	runs   *multimap  // partition → number → row that runs hold; headSub → the runs
+	timers timers     // when runs time out
+	due    checkpoint.Keys
+	dueAt  []int64
+	state  overState
+	now    func() int64
+	late   *exec.Counter
+	m      *matcher
+	times  []int64
+	places []int32
+	groups rowGroups // of the rows at hand, by partition
+	parts  []*matchPart
+	part   []int32 // of each row
+	out    exec.Emitter
+	visit  waitVisitor
 }
 
 // Open implements exec.Operator.
 func (o *match) Open(s exec.Subtask) (err error) {
 	o.enc = exec.NewKeyEncoder(o.spec.Partition)
-	o.order = newSortKeyEncoder(o.spec.Order, o.spec.Input)
 	o.late, o.now = s.Counter("late-dropped"), s.Now
+	o.visit = o.leave
 	if o.m, err = newMatcher(s, &o.spec); err != nil {
 		return err
 	}
 	if err := o.state.restore(s.Restored()); err != nil {
 		return err
 	}
-	rows := rowFormat(o.spec.Input)
-	if o.waiting, err = openMultimap(s, "waiting", "match-waiting/1:"+rows, 0); err != nil {
+	if o.rows, err = openTimeQueue(s, "waiting", o.spec.Input, o.spec.Order); err != nil {
 		return err
 	}
-	if o.runs, err = openMultimap(s, "runs", "match/1:"+o.spec.format()+rows, 0); err != nil {
+	format := "match/1:" + o.spec.format() + rowFormat(o.spec.Input)
+	if o.runs, err = openMultimap(s, "runs", format, 0); err != nil {
 		return err
 	}
 	return o.openTimers(s)
 }
 
-// openTimers sets the timers of the rows and runs in state.
+// openTimers sets the timers of the runs in state.
 func (o *match) openTimers(s exec.Subtask) error {
-	if err := o.timers.open(s, "timers"); err != nil {
-		return err
-	}
-	var failed error
-	err := o.waiting.scan(func(key, sub, _ []byte) bool {
-		failed = o.timers.addStored(fromOrderedTime(sub), key)
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
-	}
+	err := o.timers.open(s, "timers")
 	if err != nil || o.spec.Within == 0 {
 		return err
 	}
 	var runs matchRuns
+	var failed error
 	err = o.runs.scan(func(key, sub, val []byte) bool {
 		if len(sub) != len(headSub) {
 			return true
@@ -178,54 +173,44 @@ func (s *MatchSpec) format() string {
 }
 
 // Process implements exec.Operator.
-func (o *match) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
+func (o *match) Process(_ int, b *batch.Batch, _ exec.Emitter) (err error) {
 	v := b.Cols[o.spec.Time]
-	return o.wait(b, func(r int) (int64, error) {
-		if v.IsNull(r) && o.spec.NullFirst {
-			return beforeAll, nil
+	if v.Valid == nil || !o.spec.NullFirst {
+		if o.times, err = rowtimes(o.times, b, o.spec.Input, o.spec.Time); err != nil {
+			var row *expr.RowError
+			if errors.As(err, &row) {
+				err = nullMatchTime(row.Row, o.spec.Input.Columns[o.spec.Time].Name)
+			}
+			return err
 		}
-		if v.IsNull(r) {
-			return 0, nullMatchTime(r, o.spec.Input.Columns[o.spec.Time].Name)
+		return o.wait(b)
+	}
+	o.times = resize(o.times, b.Len())
+	for i := range o.times {
+		if r := b.Row(i); v.IsNull(r) {
+			o.times[i] = beforeAll
+		} else {
+			o.times[i] = millis(v, v.Idx(r))
 		}
-		return millis(v, v.Idx(r)), nil
-	})
+	}
+	return o.wait(b)
 }
 
 // beforeAll is the time of rows without one: WITHIN parts them from all others.
 const beforeAll = math.MinInt64 / 4
 
 // wait keeps the rows of b until time has passed theirs.
-func (o *match) wait(b *batch.Batch, time func(r int) (int64, error)) error {
-	if b.Len() == 0 {
-		return nil
-	}
+func (o *match) wait(b *batch.Batch) error {
 	o.enc.Encode(b, &o.keys)
-	if err := o.waiting.probe(&o.keys); err != nil {
-		return err
-	}
-	for i := range o.keys.Ends {
-		r := b.Row(i)
-		at, err := time(r)
-		if err != nil {
-			return err
-		}
+	o.places = o.places[:0]
+	for i, at := range o.times {
 		if exec.Watermark(at) <= o.state.watermark {
 			o.late.Add(1)
 			continue
 		}
-		o.state.seq++
-		o.sub = o.order.appendTo(orderedTime(o.sub[:0], at), b, r)
-		o.sub = appendNumber(o.sub, o.state.seq)
-		o.row = appendRow(o.row[:0], b, r)
-		if err := o.waiting.at(i).put(o.sub, o.row); err != nil {
-			return err
-		}
-		o.timers.add(at, o.keys.Key(i), o.keys.Hashes[i])
+		o.places = append(o.places, int32(i))
 	}
-	if err := o.timers.commit(); err != nil {
-		return err
-	}
-	return o.waiting.done()
+	return o.rows.log.add(b, o.places, o.keys.Hashes, o.times, o.now())
 }
 
 // OnWatermark implements exec.Operator.
@@ -239,115 +224,116 @@ func (o *match) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 
 // fire matches the rows up to time upTo.
 func (o *match) fire(upTo int64, out exec.Emitter) error {
-	for {
-		o.due.Reset()
-		var err error
-		if o.dueAt, err = o.timers.take(upTo, batch.Size, &o.due, o.dueAt[:0]); err != nil {
-			return err
-		}
-		if len(o.dueAt) == 0 {
-			return o.m.flush(out)
-		}
-		for i := 0; i < len(o.dueAt); {
-			if i, err = o.fireSome(i, out); err != nil {
+	o.out = out
+	if err := o.rows.leave(upTo, o.visit); err != nil {
+		return err
+	}
+	if err := o.expire(upTo, out); err != nil {
+		return err
+	}
+	return o.m.flush(out)
+}
+
+// leave matches rows in their order. A partition is read and written once for all its rows.
+func (o *match) leave(b *batch.Batch, times []int64) error {
+	o.enc.Encode(b, &o.keys)
+	if err := o.runs.probe(&o.keys); err != nil {
+		return err
+	}
+	o.m.take(b)
+	o.split(b.Len())
+	for r, at := range times {
+		g := o.part[r]
+		p, first := o.parts[g], int(o.groups.rows[g].first)
+		if o.m.matchPart = p; !p.open {
+			if err := o.m.begin(o.runs.at(first), o.keys.Key(first), o.keys.Hashes[first]); err != nil {
 				return err
 			}
 		}
-	}
-}
-
-// fireSome matches rows of the due keys from i on, as many as make a batch, and returns the key to go on with.
-func (o *match) fireSome(i int, out exec.Emitter) (next int, err error) {
-	if next, err = o.collect(i); err != nil {
-		return 0, err
-	}
-	if err := o.runs.probe(&o.due); err != nil {
-		return 0, err
-	}
-	o.m.prepare()
-	from := 0
-	for k, end := range o.ends {
-		if err := o.advance(i+k, o.dueAt[i+k], from, end, &o.due, out); err != nil {
-			return 0, err
+		if err := o.m.advanceTime(at, o.out); err != nil {
+			return err
 		}
-		from = end
-	}
-	return next, o.runs.done()
-}
-
-// collect moves rows of the due keys from i on from waiting to work, as many as make a batch. next is the first key that
-// may have more.
-func (o *match) collect(i int) (next int, err error) {
-	if err := o.waiting.probe(&o.due); err != nil {
-		return 0, err
-	}
-	o.m.work.Reset()
-	o.ends = o.ends[:0]
-	for next = i; next < len(o.dueAt) && !o.m.work.Full(); next++ {
-		more, err := o.collectKey(o.waiting.at(next), o.dueAt[next])
-		if err != nil {
-			return 0, err
-		}
-		o.ends = append(o.ends, o.m.work.Len())
-		if more {
-			break
-		}
-	}
-	return next, o.waiting.done()
-}
-
-// collectKey moves the rows of time at from w to work, until that is full: then there may be more.
-func (o *match) collectKey(w bucket, at int64) (more bool, err error) {
-	n := o.m.work.Len()
-	o.sub = orderedTime(o.sub[:0], at)
-	var failed error
-	err = w.ascend(o.sub, func(sub, row []byte) bool {
-		if fromOrderedTime(sub) != at {
-			return false
-		}
-		if more = o.m.work.Full(); more {
-			return false
-		}
-		o.row = append(o.row[:0], sub...)
-		failed = emitRow(o.m.work, row, types.Insert)
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
-	}
-	if err == nil && o.m.work.Len() > n {
-		err = w.removeBelow(append(o.row, 0))
-	}
-	return more, err
-}
-
-// advance brings partition i of keys to time at and matches rows from to end of work, which are of that time.
-func (o *match) advance(i int, at int64, from, end int, keys *checkpoint.Keys, out exec.Emitter) error {
-	m := o.m
-	if err := m.begin(o.runs.at(i), keys.Key(i), keys.Hashes[i]); err != nil {
-		return err
-	}
-	if m.fresh && from == end {
-		return nil
-	}
-	if err := m.advanceTime(at, out); err != nil {
-		return err
-	}
-	for r := from; r < end; r++ {
-		started, err := m.step(r, at, out)
+		started, err := o.m.step(r, at, o.out)
 		if err != nil {
 			return err
 		}
 		if started && o.spec.Within > 0 {
-			o.timers.add(at+o.spec.Within, keys.Key(i), keys.Hashes[i])
+			o.timers.add(at+o.spec.Within, p.key, p.hash)
 		}
+	}
+	for g := range o.groups.rows {
+		o.m.matchPart = o.parts[g]
+		if err := o.m.save(); err != nil {
+			return err
+		}
+	}
+	if err := o.runs.done(); err != nil {
+		return err
+	}
+	return o.timers.commit()
+}
+
+// split finds the partitions of n rows.
+func (o *match) split(n int) {
+	o.places = resize(o.places, n)
+	for i := range o.places {
+		o.places[i] = int32(i)
+	}
+	o.groups.find(&o.keys, o.places)
+	o.part = resize(o.part, n)
+	for g, rows := range o.groups.rows {
+		for i := rows.first; i >= 0; i = o.groups.next[i] {
+			o.part[i] = int32(g)
+		}
+		if g == len(o.parts) {
+			o.parts = append(o.parts, &matchPart{})
+		}
+	}
+}
+
+// expire ends the runs whose time is over at upTo.
+func (o *match) expire(upTo int64, out exec.Emitter) error {
+	if o.spec.Within == 0 {
+		return nil
+	}
+	for {
+		o.due.Reset()
+		var err error
+		if o.dueAt, err = o.timers.take(upTo, batch.Size, &o.due, o.dueAt[:0]); err != nil || len(o.dueAt) == 0 {
+			return err
+		}
+		if err := o.runs.probe(&o.due); err != nil {
+			return err
+		}
+		o.m.take(nil)
+		for i, at := range o.dueAt {
+			if err := o.expireKey(i, at, out); err != nil {
+				return err
+			}
+		}
+		if err := o.runs.done(); err != nil {
+			return err
+		}
+	}
+}
+
+// expireKey brings due partition i to time at.
+func (o *match) expireKey(i int, at int64, out exec.Emitter) error {
+	m := o.m
+	m.matchPart = &m.one
+	if err := m.begin(o.runs.at(i), o.due.Key(i), o.due.Hashes[i]); err != nil || m.fresh {
+		m.one.open = false
+		return err
+	}
+	if err := m.advanceTime(at, out); err != nil {
+		return err
 	}
 	return m.save()
 }
 
 // OnBarrier implements exec.Operator.
 func (o *match) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
-	return o.state.save(), nil
+	return o.state.save(), o.rows.log.save()
 }
 
 // Close implements exec.Operator.
@@ -361,30 +347,15 @@ type wallMatch struct {
 // Process implements exec.Operator.
 func (o *wallMatch) Process(_ int, b *batch.Batch, out exec.Emitter) error {
 	now := max(o.now(), int64(o.state.watermark)+1) // the clock may have been set back
+	o.times = resize(o.times, b.Len())
+	for i := range o.times {
+		o.times[i] = now
+	}
 	if len(o.spec.Order) > 0 {
-		return o.wait(b, func(int) (int64, error) { return now, nil })
+		return o.wait(b)
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	o.enc.Encode(b, &o.keys)
-	if err := o.runs.probe(&o.keys); err != nil {
-		return err
-	}
-	o.m.work.Reset()
-	for i := range o.keys.Ends {
-		copyRow(o.m.work, b, b.Row(i), types.Insert)
-	}
-	o.m.prepare()
-	for i := range o.keys.Ends {
-		if err := o.advance(i, now, i, i+1, &o.keys, out); err != nil {
-			return err
-		}
-	}
-	if err := o.runs.done(); err != nil {
-		return err
-	}
-	if err := o.timers.commit(); err != nil {
+	o.out = out
+	if err := o.leave(b, o.times); err != nil {
 		return err
 	}
 	return o.m.flush(out)
@@ -401,8 +372,12 @@ func (o *wallMatch) OnWatermark(w exec.Watermark, out exec.Emitter) error {
 // NextTimer implements exec.ProcessingTimer.
 func (o *wallMatch) NextTimer() (int64, bool) {
 	at, ok := o.timers.next()
-	if !ok {
+	row, some := o.rows.log.next()
+	if !ok && !some {
 		return 0, false
+	}
+	if !ok || some && row < at {
+		at = row
 	}
 	return at + 1, true
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// matcher runs the automaton for one partition at a time: begin, steps, save.
+// matcher runs the automaton for the partitions of some rows: take, for each begin, steps and save.
 type matcher struct {
 	spec    *MatchSpec
 	auto    *matchAutomaton
@@ -27,22 +27,31 @@ type matcher struct {
 	b       *batch.Batch   // of work
 	current int            // the row being tested, in work; -1 = none
 
-	bucket bucket // the partition at hand
-	key    []byte
-	hash   uint64
-	fresh  bool // it has no state
-	runs   matchRuns
-	base   int64   // number of the first row in places
-	places []int32 // of rows from base on in work, -1 = not read yet
-	stored int64   // rows below are in state
+	*matchPart           // the partition at hand
+	one        matchPart // of expiry
+	iota       []int32
 
 	taken []takenEdge
 	stack []int
 	found runQueue
 	spare runQueue
-	arena []int32
 	buf   []byte
 	sub   []byte
+}
+
+// matchPart is a partition whose rows are matched.
+type matchPart struct {
+	open   bool // between begin and save
+	bucket bucket
+	key    []byte // borrowed
+	hash   uint64
+	fresh  bool // it has no state
+	runs   matchRuns
+	arena  []int32 // memory of the runs
+	former []int32 // of arena
+	base   int64   // number of the first row in places
+	places []int32 // of rows from base on in work, -1 = not read yet
+	stored int64   // rows below are in state
 }
 
 // matchCond tests rows for one variable.
@@ -63,7 +72,7 @@ type matchRuns struct {
 }
 
 func newMatcher(s exec.Subtask, spec *MatchSpec) (*matcher, error) {
-	m := &matcher{spec: spec, auto: newMatchAutomaton(spec.Pattern), current: -1, work: batch.NewBuilder(spec.Input)}
+	m := &matcher{matchPart: &matchPart{}, spec: spec, auto: newMatchAutomaton(spec.Pattern), current: -1, work: batch.NewBuilder(spec.Input)}
 	refs := &types.Schema{}
 	for i, r := range spec.Refs {
 		refs.Columns = append(refs.Columns, types.Column{Name: "ref" + strconv.Itoa(i), Type: r.Type})
@@ -108,8 +117,22 @@ func newMatcher(s exec.Subtask, spec *MatchSpec) (*matcher, error) {
 	return m, nil
 }
 
-// prepare computes the conditions that read one row only, for all rows of work.
-func (m *matcher) prepare() {
+// take makes the rows of b those of work, nil = none, and computes the conditions that read one row only.
+func (m *matcher) take(b *batch.Batch) {
+	m.work.Reset()
+	if b != nil {
+		rows := b.Sel
+		for rows == nil && len(m.iota) < b.N {
+			m.iota = append(m.iota, int32(len(m.iota)))
+		}
+		if rows == nil {
+			rows = m.iota[:b.N]
+		}
+		for k, v := range b.Cols {
+			m.work.Cols[k].AppendRows(v, rows)
+		}
+		m.work.RowsDone(len(rows))
+	}
 	m.b = m.work.Finish()
 	for v := range m.tests {
 		c := &m.tests[v]

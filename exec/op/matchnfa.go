@@ -2,7 +2,6 @@ package op
 
 import (
 	"math"
-	"slices"
 
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -175,9 +174,14 @@ func (q *runQueue) down(i int) {
 
 // drop removes the runs that gone names.
 func (q *runQueue) drop(gone func(r *matchRun) bool) {
-	n := len(*q)
-	*q = slices.DeleteFunc(*q, func(r matchRun) bool { return gone(&r) })
-	if len(*q) < n {
+	kept := (*q)[:0]
+	for i := range *q {
+		if r := &(*q)[i]; !gone(r) {
+			kept = append(kept, *r)
+		}
+	}
+	if n := len(*q); len(kept) < n {
+		*q = kept
 		for i := len(*q)/2 - 1; i >= 0; i-- {
 			q.down(i)
 		}
@@ -186,6 +190,7 @@ func (q *runQueue) drop(gone func(r *matchRun) bool) {
 
 // step matches row r of work, the next row of the partition at hand, and reports whether it began a run.
 func (m *matcher) step(r int, at int64, out exec.Emitter) (started bool, err error) {
+	m.compact()
 	m.current = r
 	num := m.runs.next
 	old := m.runs.partial

@@ -12,7 +12,7 @@ var headSub = []byte{0xff}
 
 // begin takes up the partition of bucket b.
 func (m *matcher) begin(b bucket, key []byte, hash uint64) error {
-	m.bucket, m.key, m.hash = b, key, hash
+	m.open, m.bucket, m.key, m.hash = true, b, key, hash
 	head, ok, err := b.get(headSub)
 	if err != nil {
 		return err
@@ -51,6 +51,20 @@ func (m *matcher) counted(counts []int32, by int) []int32 {
 		c[by]++
 	}
 	return c
+}
+
+// compact frees the memory of runs that are gone.
+func (m *matcher) compact() {
+	live := (len(m.runs.partial) + len(m.runs.complete)) * len(m.spec.Pattern)
+	if len(m.arena) < 1<<10 || len(m.arena) < 4*live {
+		return
+	}
+	m.arena, m.former = m.former[:0], m.arena
+	for _, q := range []runQueue{m.runs.partial, m.runs.complete} {
+		for i := range q {
+			q[i].counts = m.counted(q[i].counts, -1)
+		}
+	}
 }
 
 // oldest is the number of the first row that a run holds.
@@ -97,6 +111,10 @@ func (m *matcher) rowAt(num int64) (int, error) {
 
 // save writes the partition back.
 func (m *matcher) save() error {
+	m.open = false
+	if cap(m.arena)+cap(m.former) > 1<<16 { // of many parts
+		defer func() { m.arena, m.former, m.runs = nil, nil, matchRuns{} }()
+	}
 	from := m.oldest()
 	if len(m.runs.partial) == 1 && len(m.runs.complete) == 0 {
 		if m.fresh {
