@@ -19,7 +19,7 @@ import (
 var catalogKey = []byte{0, 0, 't', 'a', 'b', 'l', 'e', 's'}
 
 // hashFormat names HashKey in the catalog.
-const hashFormat = "xxh3-64/1"
+const hashFormat = "words+xxh3-64/2"
 
 type catalogRecord struct {
 	Hash   string         `json:"hash"`
@@ -33,6 +33,15 @@ type catalogEntry struct {
 	Name     string     `json:"name"`
 	Format   string     `json:"format"`
 	Stamped  bool       `json:"stamped,omitempty"` // values begin with a stamp
+}
+
+// checkHash refuses state whose rows are found by other hashes; from is where it is.
+func (c *catalogRecord) checkHash(from string) error {
+	if c.Hash == hashFormat {
+		return nil
+	}
+	return errorf(diag.Config, "state in %q has hashes %q of its keys, this release of streamsql has %q", from, c.Hash, hashFormat).
+		WithHint("start without the checkpoint, or with the streamsql release that wrote it")
 }
 
 func (b *Backend) encodeCatalog() []byte {
@@ -179,11 +188,11 @@ func (b *Backend) openSource(ctx context.Context, name string, files []StateFile
 		}
 	}
 	err := s.open(b)
-	if err == nil && s.catalog.Hash != hashFormat {
-		err = fmt.Errorf("its hash is %q, this program has %q", s.catalog.Hash, hashFormat)
-	}
 	if err != nil {
 		return nil, errors.Join(errorf(diag.Data, "state files in %q have no readable table list", s.from).Wrap(err), s.close(b))
+	}
+	if err := s.catalog.checkHash(s.from); err != nil {
+		return nil, errors.Join(err, s.close(b))
 	}
 	return s, nil
 }

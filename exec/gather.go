@@ -81,7 +81,8 @@ func (p *pooled) addColumn(i int, dst, src *batch.Vec, rows []int32, n, total in
 	case types.PhysI128:
 		dst.I128 = gather(dst.I128, src.I128, rows, n, total, src.Const)
 	}
-	if src.Valid == nil && dst.Valid == nil {
+	nulls := src.HasNull(0, rows)
+	if !nulls && dst.Valid == nil {
 		return
 	}
 	words := (total + 63) >> 6
@@ -96,7 +97,7 @@ func (p *pooled) addColumn(i int, dst, src *batch.Vec, rows []int32, n, total in
 		p.valid[i][w] = ^uint64(0)
 	}
 	dst.Valid = p.valid[i]
-	if src.Valid == nil {
+	if !nulls {
 		return
 	}
 	for k, r := range rows {

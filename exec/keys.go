@@ -24,83 +24,144 @@ func NewKeyEncoder(cols []int) *KeyEncoder { return &KeyEncoder{cols: cols} }
 
 // Encode fills keys with the key of every row of b that counts, and its hash.
 func (e *KeyEncoder) Encode(b *batch.Batch, keys *checkpoint.Keys) {
-	keys.Reset()
 	n := b.Len()
-	if len(e.cols) == 1 && b.Cols[e.cols[0]].Type.Phys() == types.PhysI64 && !b.Cols[e.cols[0]].Const {
-		e.encodeI64(b, b.Cols[e.cols[0]], keys)
+	keys.Hashes = slices.Grow(keys.Hashes[:0], n)[:n]
+	keys.Ends = slices.Grow(keys.Ends[:0], n)[:n]
+	if e.words(b) {
+		e.encodeWords(b, keys)
 		return
 	}
-	if len(e.cols) > 0 && e.allInts(b) {
-		e.encodeInts(b, keys)
+	if len(e.cols) == 1 && b.Cols[e.cols[0]].Type.Phys() == types.PhysI64 {
+		encodeNullable(b, b.Cols[e.cols[0]], keys)
 		return
 	}
-	for i := 0; i < n; i++ {
-		start := len(keys.Buf)
-		keys.Buf = e.AppendKey(keys.Buf, b, b.Row(i))
-		keys.Ends = append(keys.Ends, int32(len(keys.Buf)))
-		keys.Hashes = append(keys.Hashes, checkpoint.HashKey(keys.Buf[start:]))
-	}
-}
-
-// encodeI64 is Encode for one integer column, the most frequent key.
-func (e *KeyEncoder) encodeI64(b *batch.Batch, v *batch.Vec, keys *checkpoint.Keys) {
-	n := b.Len()
-	buf := slices.Grow(keys.Buf, 9*n)[:9*n]
-	ends, hashes := slices.Grow(keys.Ends, n)[:n], slices.Grow(keys.Hashes, n)[:n]
-	end := 0
-	for i := range ends {
-		r := b.Row(i)
-		key := buf[end : end+9]
-		if v.IsNull(r) {
-			key = key[:1]
-			key[0] = 0
+	buf, start := keys.Buf[:0], 0
+	var last []byte
+	for i := range keys.Ends {
+		buf = e.AppendKey(buf, b, b.Row(i))
+		// Equal keys often come in runs, such as the days of a time.
+		if key := buf[start:]; i > 0 && bytes.Equal(key, last) {
+			keys.Hashes[i] = keys.Hashes[i-1]
 		} else {
-			key[0] = 1
-			binary.LittleEndian.PutUint64(key[1:], uint64(v.I64[r]))
+			keys.Hashes[i] = checkpoint.HashKey(key)
 		}
-		end += len(key)
-		ends[i], hashes[i] = int32(end), checkpoint.HashKey(key)
+		last, start = buf[start:], len(buf)
+		keys.Ends[i] = int32(start)
 	}
-	keys.Buf, keys.Ends, keys.Hashes = buf[:end], ends, hashes
+	keys.Buf = buf
 }
 
-// allInts reports that the key columns are integers without NULL.
-func (e *KeyEncoder) allInts(b *batch.Batch) bool {
+// words reports that the key columns are integers, times or floats without NULL.
+func (e *KeyEncoder) words(b *batch.Batch) bool {
 	for _, c := range e.cols {
-		if v := b.Cols[c]; v.Valid != nil || v.Type.Phys() != types.PhysI64 {
+		v := b.Cols[c]
+		if p := v.Type.Phys(); p != types.PhysI64 && p != types.PhysF64 || v.HasNull(b.N, b.Sel) {
 			return false
 		}
 	}
-	return true
+	return len(e.cols) > 0
 }
 
-// encodeInts is Encode for integers, such as the start and end of a window, a column at a time. Keys often come in runs, whose hash
-// is computed once.
-func (e *KeyEncoder) encodeInts(b *batch.Batch, keys *checkpoint.Keys) {
-	n, width := b.Len(), 9*len(e.cols)
-	buf := slices.Grow(keys.Buf, width*n)[:width*n]
-	ends, hashes := slices.Grow(keys.Ends, n)[:n], slices.Grow(keys.Hashes, n)[:n]
+// encodeWords is Encode a column at a time.
+func (e *KeyEncoder) encodeWords(b *batch.Batch, keys *checkpoint.Keys) {
+	n, width := len(keys.Ends), wordField*len(e.cols)
+	keys.Buf = slices.Grow(keys.Buf[:0], width*n)[:width*n]
 	for k, c := range e.cols {
-		v := b.Cols[c]
-		at := 9 * k
+		if len(keys.Buf) > 0 {
+			putWords(keys.Buf[wordField*k:], width, n, b, b.Cols[c])
+		}
+	}
+	for i := range keys.Ends {
+		keys.Ends[i] = int32((i + 1) * width)
+	}
+	hashWords(keys.Buf, width, keys.Hashes)
+}
+
+// encodeNullable is Encode for one integer column with NULLs.
+func encodeNullable(b *batch.Batch, v *batch.Vec, keys *checkpoint.Keys) {
+	n, end := len(keys.Ends), 0
+	buf := slices.Grow(keys.Buf[:0], wordField*n)[:wordField*n]
+	null := checkpoint.HashKey([]byte{0})
+	for i := range keys.Ends {
+		r := b.Row(i)
+		if v.IsNull(r) {
+			buf[end] = 0
+			keys.Hashes[i] = null
+			end++
+		} else {
+			x := uint64(v.I64[v.Idx(r)])
+			buf[end] = 1
+			binary.LittleEndian.PutUint64(buf[end+1:], x)
+			keys.Hashes[i] = checkpoint.HashWord(x)
+			end += wordField
+		}
+		keys.Ends[i] = int32(end)
+	}
+	keys.Buf = buf[:end]
+}
+
+const wordField = 9 // bytes of an encoded value of eight bytes that is not NULL
+
+// putWords stores the n rows of v that count at every width-th byte of buf.
+func putWords(buf []byte, width, n int, b *batch.Batch, v *batch.Vec) {
+	put := func(at int, x uint64) {
+		f := buf[at : at+wordField : at+wordField]
+		f[0] = 1
+		binary.LittleEndian.PutUint64(f[1:], x)
+	}
+	at := 0
+	switch {
+	case v.Type.Phys() == types.PhysF64:
 		for i := range n {
-			field := buf[at : at+9]
-			field[0] = 1
-			binary.LittleEndian.PutUint64(field[1:], uint64(v.I64[v.Idx(b.Row(i))]))
+			put(at, math.Float64bits(v.F64[v.Idx(b.Row(i))]))
+			at += width
+		}
+	case v.Const:
+		for range n {
+			put(at, uint64(v.I64[0]))
+			at += width
+		}
+	case b.Sel == nil:
+		for _, x := range v.I64[:n] {
+			put(at, uint64(x))
+			at += width
+		}
+	default:
+		for _, r := range b.Sel {
+			put(at, uint64(v.I64[r]))
 			at += width
 		}
 	}
-	var last []byte
-	for i := range ends {
-		key := buf[i*width : (i+1)*width]
-		if i > 0 && bytes.Equal(key, last) {
-			hashes[i] = hashes[i-1]
-		} else {
-			hashes[i] = checkpoint.HashKey(key)
+}
+
+// hashWords hashes keys of width bytes that are words without NULL.
+func hashWords(buf []byte, width int, hashes []uint64) {
+	at := 0
+	switch width {
+	case wordField:
+		for i := range hashes {
+			hashes[i] = checkpoint.HashWord(binary.LittleEndian.Uint64(buf[at+1:]))
+			at += width
 		}
-		ends[i], last = int32((i+1)*width), key
+	case 2 * wordField:
+		for i := range hashes {
+			key := buf[at : at+2*wordField]
+			hashes[i] = checkpoint.HashWords2(binary.LittleEndian.Uint64(key[1:]), binary.LittleEndian.Uint64(key[10:]))
+			at += width
+		}
+	case 3 * wordField:
+		for i := range hashes {
+			key := buf[at : at+3*wordField]
+			hashes[i] = checkpoint.HashWords3(binary.LittleEndian.Uint64(key[1:]), binary.LittleEndian.Uint64(key[10:]),
+				binary.LittleEndian.Uint64(key[19:]))
+			at += width
+		}
+	default:
+		for i := range hashes {
+			hashes[i] = checkpoint.HashKey(buf[at : at+width])
+			at += width
+		}
 	}
-	keys.Buf, keys.Ends, keys.Hashes = buf, ends, hashes
 }
 
 // AppendKey appends the key of physical row r to dst.

@@ -13,7 +13,8 @@ import (
 // The keys of a batch are those of its rows one by one, whatever way the columns are encoded.
 func TestKeyEncoder(t *testing.T) {
 	s := types.NewSchema(types.Column{Name: "a", Type: types.BigIntType}, types.Column{Name: "b", Type: types.BigIntType},
-		types.Column{Name: "c", Type: types.StringType}, types.Column{Name: "d", Type: types.BigIntType})
+		types.Column{Name: "c", Type: types.StringType}, types.Column{Name: "d", Type: types.BigIntType},
+		types.Column{Name: "e", Type: types.DoubleType})
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for turn := range 50 {
 		b := batch.NewBuilder(s)
@@ -26,6 +27,7 @@ func TestKeyEncoder(t *testing.T) {
 			} else {
 				b.Cols[3].AppendI64(rnd.Int64N(2))
 			}
+			b.Cols[4].AppendF64(rnd.NormFloat64())
 			b.RowDone()
 		}
 		in := *b.Finish()
@@ -36,7 +38,7 @@ func TestKeyEncoder(t *testing.T) {
 			in.Cols = slices.Clone(in.Cols)
 			in.Cols[1] = batch.NewConst(types.BigIntType, types.IntDatum(5))
 		}
-		for _, cols := range [][]int{{}, {0}, {1}, {0, 1}, {1, 0, 3}, {0, 2}, {3}} {
+		for _, cols := range [][]int{{}, {0}, {1}, {0, 1}, {1, 0, 3}, {0, 2}, {3}, {2}, {4}, {0, 1, 4}, {0, 1, 4, 0}} {
 			e := NewKeyEncoder(cols)
 			var keys checkpoint.Keys
 			e.Encode(&in, &keys)

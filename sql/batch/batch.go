@@ -114,6 +114,35 @@ func (v *Vec) IsNull(r int) bool {
 	return v.Valid[r>>6]&(1<<(r&63)) == 0
 }
 
+// HasNull reports whether one of rows, or of the first n rows if rows is nil, is NULL, or a Const column's value is: a column
+// often has a bitmap only because of rows that a filter dropped.
+func (v *Vec) HasNull(n int, rows []int32) bool {
+	switch {
+	case v.Valid == nil:
+		return false
+	case v.Const:
+		return v.Valid[0]&1 == 0
+	case rows == nil:
+		return missingBit(v.Valid, n)
+	}
+	all := uint64(1)
+	for _, r := range rows {
+		all &= v.Valid[r>>6] >> (r & 63)
+	}
+	return all == 0
+}
+
+// missingBit reports whether one of the first n bits is clear.
+func missingBit(bitmap []uint64, n int) bool {
+	for _, w := range bitmap[:n>>6] {
+		if w != ^uint64(0) {
+			return true
+		}
+	}
+	r := n & 63
+	return r != 0 && ^bitmap[n>>6]<<(64-r) != 0
+}
+
 // SetNull makes row r NULL. n is the number of rows of the column, needed to create the bitmap.
 func (v *Vec) SetNull(r, n int) {
 	if v.Valid == nil {

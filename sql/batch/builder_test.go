@@ -61,3 +61,24 @@ func checkBlocks(t *testing.T, b *Builder, blocks []int, nullFrom, nulls int) {
 		}
 	}
 }
+
+// HasNull is IsNull of one of the rows.
+func TestHasNull(t *testing.T) {
+	for _, n := range []int{0, 1, 63, 64, 65, 130} {
+		for null := range 140 {
+			v := NewVec(types.BigIntType, 140)
+			v.SetNull(null, 140)
+			if got := v.HasNull(n, nil); got != (null < n) {
+				t.Fatalf("%d rows, row %d is NULL: %v", n, null, got)
+			}
+			rows := []int32{3, 64, 139}
+			if got := v.HasNull(140, rows); got != (null == 3 || null == 64 || null == 139) {
+				t.Fatalf("row %d is NULL, rows %v: %v", null, rows, got)
+			}
+		}
+	}
+	if NewVec(types.BigIntType, 1).HasNull(1, nil) || NewConst(types.BigIntType, types.IntDatum(1)).HasNull(9, nil) ||
+		!NewConst(types.BigIntType, types.NullDatum).HasNull(9, []int32{8}) {
+		t.Fatal("columns without a bitmap or of one value")
+	}
+}
