@@ -60,7 +60,7 @@ func (n *localAggregate) lower(l *lowering, x *exec.Node, p *phys) {
 func (b *builder) splitPhases(p *phys, local *localAggregate) bool {
 	in := p.in[0]
 	switch strategy := b.conf.Enum(keyAggPhase); {
-	case strategy == "ONE_PHASE", in.trait.Kinds != Inserts, !op.Combinable(local.Aggs), slices.Equal(in.dist, local.Keys) && in.dist != nil:
+	case strategy == "ONE_PHASE", in.trait.Kinds != Inserts, !op.Combinable(local.Aggs, local.Window == nil), slices.Equal(in.dist, local.Keys) && in.dist != nil:
 		return false
 	case p.ship[0].Ship == exec.Forward && strategy != "TWO_PHASE":
 		return false // nothing is exchanged, one phase combines as well

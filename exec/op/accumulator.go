@@ -23,7 +23,7 @@ const (
 	rowCount  = 8
 	rowFixed  = 16
 	tailNone  = ^uint32(0)
-	aggFormat = "agg/1"
+	aggFormat = "agg/2"
 )
 
 // accKind selects the accumulator of an aggregate.
@@ -58,6 +58,7 @@ type accumulator struct {
 	user     expr.UserAccumulator
 	state    int  // with user, index of the tail that holds its accumulator
 	slow     bool // not in the fixed words of a row alone: see aggCore.slow
+	shared   bool // its words are those of the row count or of an aggregate before it, which keep them
 }
 
 // layout places the accumulators of aggs in a row and returns the size of the fixed part and the number of tails.
@@ -106,9 +107,51 @@ func layout(aggs []expr.Agg) (accs []accumulator, fixed, tails int) {
 			fixed += 8 // the number of the next value, used under retraction
 		}
 		acc.size = fixed - acc.off
+		if acc.share(accs) {
+			fixed -= acc.size
+			acc.size = sharedSize(acc.acc)
+		}
 		accs = append(accs, acc)
 	}
 	return accs, fixed, tails
+}
+
+// share finds the words that hold what the aggregate needs already: the number of rows is COUNT(*), a sum has its count,
+// and AVG what SUM has.
+func (a *accumulator) share(before []accumulator) bool {
+	if a.Distinct || a.user != nil {
+		return false
+	}
+	if a.Kind == expr.AggCountStar && a.Filter < 0 {
+		a.off, a.shared = rowCount, true
+		return true
+	}
+	for k := range before {
+		b := &before[k]
+		if b.Distinct || b.Arg != a.Arg || b.Filter != a.Filter || b.Arg < 0 {
+			continue
+		}
+		switch {
+		case b.acc == a.acc && (a.acc == accSumInt || a.acc == accSumDec || a.acc == accSumFloat && (a.Kind == b.Kind || a.ArgType.Kind != types.Float)):
+			a.off, a.shared = b.off, true
+		case a.acc == accCount && a.Kind == expr.AggCount && (b.acc == accSumInt || b.acc == accSumFloat):
+			a.off, a.shared = b.off+8, true
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+func sharedSize(k accKind) int {
+	switch k {
+	case accSumInt, accSumFloat:
+		return 16
+	case accSumDec:
+		return 24
+	}
+	return 8
 }
 
 // newRow is the size of an empty row: fixed words and empty tails.

@@ -2,6 +2,7 @@ package op
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -22,6 +23,8 @@ type aggCore struct {
 	listAccs      []*accumulator  // those of accList
 	one           checkpoint.Keys // a single key
 	rows          [][]byte
+	masks         rowMasks
+	parts         []string // from local aggregates
 	mask          []bool
 	scratch, tail []byte
 }
@@ -57,9 +60,7 @@ func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
 	for i := range c.accs {
 		a := &c.accs[i]
 		if a.Distinct {
-			if err := c.joinDistinct(s, a, spec); err != nil {
-				return err
-			}
+			c.joinDistinct(a, spec.bits && !spec.retract)
 		}
 		// DISTINCT does not change an extreme, but under retraction its counts must be those of the rows.
 		if c.retract && (a.Kind == expr.AggMin || a.Kind == expr.AggMax) {
@@ -79,19 +80,15 @@ func (c *aggCore) open(s exec.Subtask, spec coreSpec) error {
 		}
 		a.slow = a.user != nil || a.acc == accTail || a.acc == accSingle || a.acc == accSingleTail || a.extremes != nil || a.list != nil
 	}
-	return nil
+	return c.openDistinct(s, spec)
 }
 
 // joinDistinct gives a its distinct set, shared with the other aggregates over the same argument.
-func (c *aggCore) joinDistinct(s exec.Subtask, a *accumulator, spec coreSpec) error {
+func (c *aggCore) joinDistinct(a *accumulator, bits bool) {
 	if a.Kind == expr.AggMin || a.Kind == expr.AggMax {
-		return nil // MIN(DISTINCT x) = MIN(x)
+		return // MIN(DISTINCT x) = MIN(x)
 	}
-	bits := spec.bits && !spec.retract
-	name, format := spec.state+".distinct."+strconv.Itoa(a.Arg), "distinct/1:"
-	if bits {
-		format = "distinct/2:"
-	}
+	full := 0 // sets of the argument
 	for i, d := range c.distinct {
 		if d.arg != a.Arg {
 			continue
@@ -99,18 +96,29 @@ func (c *aggCore) joinDistinct(s exec.Subtask, a *accumulator, spec coreSpec) er
 		if !bits || d.slots < maxBits {
 			a.distinct = i
 			d.join(a)
-			return nil
+			return
 		}
-		name += "+" // the sets of the argument so far are full
-	}
-	t, err := s.Table(checkpoint.TableOptions{Name: name, Format: format + a.ArgType.String(), TTL: spec.ttl})
-	if err != nil {
-		return err
+		full++
 	}
 	a.distinct = len(c.distinct)
-	d := &distinctSet{table: t, arg: a.Arg, bits: bits}
+	d := &distinctSet{arg: a.Arg, typ: a.ArgType, bits: bits, full: full}
 	d.join(a)
 	c.distinct = append(c.distinct, d)
+}
+
+// openDistinct opens the tables of the distinct sets.
+func (c *aggCore) openDistinct(s exec.Subtask, spec coreSpec) (err error) {
+	for _, d := range c.distinct {
+		format := "distinct/1:"
+		if d.bits {
+			format = "distinct/2:"
+		}
+		name := spec.state + ".distinct." + strconv.Itoa(d.arg) + strings.Repeat("+", d.full)
+		d.table, err = s.Table(checkpoint.TableOptions{Name: name, Format: format + d.typ.String(), TTL: spec.ttl})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -135,9 +143,10 @@ func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []check
 	for _, row := range c.rows {
 		setWord(row, rowCount, word(row, rowCount)+1)
 	}
+	c.masks.begin(b)
 	for _, d := range c.distinct {
 		if d.bits {
-			if err := d.addBits(b); err != nil {
+			if err := d.addBits(c.masks.bitsOf(d.members)); err != nil {
 				return err
 			}
 			d.countBits(c.rows)
@@ -155,11 +164,12 @@ func (c *aggCore) accumulate(b *batch.Batch, keys *checkpoint.Keys, refs []check
 		if !a.slow {
 			continue
 		}
-		if err := c.inputs(a, b, len(refs)); err != nil {
+		mask, err := c.inputs(a, len(refs))
+		if err != nil {
 			return err
 		}
 		for i, r := range refs {
-			if !c.mask[i] {
+			if mask != nil && !mask[i] {
 				continue
 			}
 			if err := c.change(a, b, keys, i, r, b.Row(i), 1); err != nil {
@@ -238,36 +248,45 @@ func (c *aggCore) counted(a *accumulator) bool {
 	return a.distinct >= 0 && c.distinct[a.distinct].counts>>a.slot&1 != 0
 }
 
-// inputs sets c.mask to the rows of an append-only batch, of n rows, that the aggregate takes.
-func (c *aggCore) inputs(a *accumulator, b *batch.Batch, n int) error {
+// inputs are the rows of an append-only batch, of n rows, that the aggregate takes; nil = all of them.
+func (c *aggCore) inputs(a *accumulator, n int) ([]bool, error) {
+	if a.distinct < 0 {
+		return c.masks.of(a), nil
+	}
 	c.mask = resize(c.mask, n)
-	if a.distinct >= 0 && c.distinct[a.distinct].bits {
-		for i, fresh := range c.distinct[a.distinct].fresh {
+	d := c.distinct[a.distinct]
+	if d.bits {
+		for i, fresh := range d.fresh {
 			c.mask[i] = fresh>>a.slot&1 != 0
 		}
-		return nil
+		return c.mask, nil
 	}
-	a.wantsAll(b, c.mask)
-	if a.distinct >= 0 {
-		return c.distinct[a.distinct].first(a.slot, c.retract, c.mask)
+	if copy(c.mask, c.masks.of(a)) == 0 {
+		for i := range c.mask {
+			c.mask[i] = true
+		}
 	}
-	return nil
+	return c.mask, d.first(a.slot, c.retract, c.mask)
 }
 
-// column accumulates one aggregate over an append-only batch.
+// column accumulates one aggregate over an append-only batch, for which c.masks has begun.
 func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
-	if a.Arg < 0 && a.Filter < 0 {
+	if a.shared {
+		return nil
+	}
+	mask, err := c.inputs(a, len(rows))
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.acc == accCount && mask == nil:
 		for _, row := range rows {
 			setWord(row, a.off, word(row, a.off)+1)
 		}
 		return nil
-	}
-	if err := c.inputs(a, b, len(rows)); err != nil {
-		return err
-	}
-	if a.acc == accCount {
+	case a.acc == accCount:
 		for i, row := range rows { // without a branch: which rows a FILTER takes is hard to predict
-			setWord(row, a.off, word(row, a.off)+boolWord(c.mask[i]))
+			setWord(row, a.off, word(row, a.off)+boolWord(mask[i]))
 		}
 		return nil
 	}
@@ -275,36 +294,50 @@ func (c *aggCore) column(a *accumulator, b *batch.Batch, rows [][]byte) error {
 	switch {
 	case a.acc == accSumInt:
 		for i, row := range rows {
-			if c.mask[i] {
+			if mask == nil || mask[i] {
 				setWord(row, a.off, word(row, a.off)+v.I64[v.Idx(b.Row(i))])
 				setWord(row, a.off+8, word(row, a.off+8)+1)
 			}
 		}
 		return nil
-	case a.acc == accExtreme && v.Type.Phys() == types.PhysI64 && (a.Kind == expr.AggMin || a.Kind == expr.AggMax):
-		c.extremeInts(a, b, v, rows)
+	case a.extremeInts():
+		for i, row := range rows {
+			if mask == nil || mask[i] {
+				a.offerInt(row, 0, v.I64[v.Idx(b.Row(i))])
+			}
+		}
 		return nil
 	}
 	for i, row := range rows {
-		if c.mask[i] {
+		if mask == nil || mask[i] {
 			a.add(row, v, v.Idx(b.Row(i)), 1)
 		}
 	}
 	return nil
 }
 
-// extremeInts accumulates MIN or MAX of integers.
-func (c *aggCore) extremeInts(a *accumulator, b *batch.Batch, v *batch.Vec, rows [][]byte) {
-	least := a.Kind == expr.AggMin
-	for i, row := range rows {
-		if !c.mask[i] {
-			continue
+// countsRows reports that the row count is the result of an aggregate.
+func (c *aggCore) countsRows() bool {
+	for k := range c.accs {
+		if a := &c.accs[k]; a.shared && a.off == rowCount {
+			return true
 		}
-		x, cur := v.I64[v.Idx(b.Row(i))], word(row, a.off)
-		if word(row, a.off+8) == 0 || least && x < cur || !least && x > cur {
-			setWord(row, a.off, x)
-			setWord(row, a.off+8, 1)
-		}
+	}
+	return false
+}
+
+// extremeInts reports that a is MIN or MAX of integers.
+func (a *accumulator) extremeInts() bool {
+	return a.acc == accExtreme && a.ArgType.Phys() == types.PhysI64 && (a.Kind == expr.AggMin || a.Kind == expr.AggMax)
+}
+
+// offerInt is offer for extremeInts, in the row at place at of rows.
+func (a *accumulator) offerInt(rows []byte, at int, x int64) {
+	at += a.off
+	cur := word(rows, at)
+	if word(rows, at+8) == 0 || a.Kind == expr.AggMin && x < cur || a.Kind == expr.AggMax && x > cur {
+		setWord(rows, at, x)
+		setWord(rows, at+8, 1)
 	}
 }
 
@@ -373,7 +406,7 @@ func (c *aggCore) group(keys *checkpoint.Keys, refs []checkpoint.Ref, i int, sig
 func (c *aggCore) accumulateRow(b *batch.Batch, keys *checkpoint.Keys, ref checkpoint.Ref, i, r int, sign int64) error {
 	for k := range c.accs {
 		a := &c.accs[k]
-		if !a.wants(b, r) {
+		if a.shared || !a.wants(b, r) {
 			continue
 		}
 		if a.distinct >= 0 {

@@ -43,6 +43,9 @@ func (c *aggCore) merge(dst, src []byte) {
 }
 
 func (a *accumulator) merge(dst, src []byte) {
+	if a.shared {
+		return
+	}
 	switch a.acc {
 	case accCount:
 		setWord(dst, a.off, word(dst, a.off)+word(src, a.off))

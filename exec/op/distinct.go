@@ -7,6 +7,7 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // distinctSet counts, per group and value of one argument, how often each DISTINCT aggregate over it has seen the
@@ -16,6 +17,8 @@ import (
 type distinctSet struct {
 	table checkpoint.Table
 	arg   int
+	typ   types.Type // of the argument
+	full  int        // sets of the argument before this one
 	slots int
 	keys  checkpoint.Keys
 	refs  []checkpoint.Ref
@@ -24,7 +27,8 @@ type distinctSet struct {
 	members []*accumulator // by slot
 	counts  uint64         // the slots of COUNT
 	fresh   []uint64       // per row of the batch, the bits it has set
-	mask    []bool
+	sent    rowBits        // of values from local aggregates
+	owners  [][]byte       // the rows of their groups
 	// index lists the keys of every window, to forget them with it; nil without windows. A value that is in a window stays
 	// until then, so that none is listed twice.
 	index *cellIndex

@@ -8,7 +8,7 @@
 //
 //	row by row           calc, union, unnest, correlate, replicate, expand, dropbefore
 //	changelogs, sinks    normalize, materialize_, constraint
-//	GROUP BY             aggregate, localagg, agg_, accumulator, distinct_, extremes, percentile, mergetable, wordtable
+//	GROUP BY             aggregate, local_, agg_, accumulator, distinct_, extremes, percentile, mergetable, wordtable, heldrows
 //	windows              windowclock, tvf, window, windowfire, windowrank, windowjoin, windowhash, session_
 //	OVER, MATCH          over_, match_
 //	joins                join_, insertjoin, intervaljoin, temporaljoin, leftpairs, pairs, lookup_

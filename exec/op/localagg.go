@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -30,22 +31,28 @@ type LocalAggSpec struct {
 var PartialType = types.BytesType
 
 // Combinable reports that rows of a group can be accumulated apart and the accumulators added up, in any order: two
-// phases need it.
-func Combinable(aggs []expr.Agg) bool {
+// phases need it. distinct: so can the values of COUNT(DISTINCT), which GROUP BY without a window does.
+func Combinable(aggs []expr.Agg, distinct bool) bool {
 	accs, _, tails := layout(aggs)
 	for k := range accs {
 		a := &accs[k]
-		if !a.mergeable() || a.Distinct && a.Kind != expr.AggMin && a.Kind != expr.AggMax {
+		if !a.mergeable() || a.countsDistinct() && !(distinct && a.Kind == expr.AggCount) {
 			return false
 		}
 	}
 	return tails == 0
 }
 
-// localRows and localBytes bound what the local half holds before it sends it on.
+// countsDistinct reports that DISTINCT makes a difference to the aggregate.
+func (a *accumulator) countsDistinct() bool {
+	return a.Distinct && a.Kind != expr.AggMin && a.Kind != expr.AggMax
+}
+
+// localRows, localValues and localBytes bound what the local half holds before it sends it on.
 const (
-	localRows  = 16 << 10
-	localBytes = 4 << 20
+	localRows   = 16 << 10
+	localValues = 64 << 10
+	localBytes  = 4 << 20
 )
 
 // NewLocalAggregate is the local half of a two-phase aggregation (Flink's LocalWindowAggregate, LocalGroupAggregate):
@@ -67,15 +74,18 @@ type localAggregate struct {
 	clock   windowClock
 
 	held  wordTable
-	ends  []int64 // of the slices of the batch's rows
+	cells []int64 // ends of the slices of the batch's rows
 	at    []int32 // row of held, per row of the batch
 	fresh []int32 // the batch's rows that are the first of theirs
-	rows  [][]byte
+	rows  heldRows
+	sets  []*localDistinct
 	kept  []keptColumn
 	first *batch.Builder // of the kept columns
 	out   batch.Batch
 	raw   batch.Batch
 	part  *batch.Vec // accumulators, in out
+	parts []byte     // what part will be, one after another, and
+	ends  []int32    // where each ends
 	none  *batch.Vec // NULL, in place of part
 	sel   []int32
 
@@ -115,6 +125,14 @@ type localSlice struct {
 func (l *localAggregate) Open(s exec.Subtask) error {
 	l.subtask = s
 	l.core.accs, l.core.fixed, _ = layout(l.spec.Aggs)
+	for k := range l.core.accs {
+		if a := &l.core.accs[k]; a.countsDistinct() {
+			l.core.joinDistinct(a, true)
+		}
+	}
+	for _, d := range l.core.distinct {
+		l.sets = append(l.sets, newLocalDistinct(d, l.spec.Input))
+	}
 	l.watermark, l.next = exec.NoWatermark, exec.MaxWatermark
 	l.latency = l.spec.Mini.Latency
 	keep, keys := slices.Clone(l.spec.Keys), slices.Clone(l.spec.Keys)
@@ -166,19 +184,18 @@ func (l *localAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 	if err := l.findRows(b); err != nil {
 		return err
 	}
-	l.rows = resize(l.rows, n)
-	for i, k := range l.at {
-		row := l.held.at(k)
-		setWord(row, rowCount, word(row, rowCount)+1)
-		l.rows[i] = row
-	}
+	l.core.masks.begin(b)
+	l.rows.place(&l.held, l.at)
 	for k := range l.core.accs {
-		if err := l.core.column(&l.core.accs[k], b, l.rows); err != nil {
-			return err
+		if a := &l.core.accs[k]; !a.shared && !a.countsDistinct() {
+			l.rows.column(a, b, l.held.size, l.core.masks.of(a))
 		}
 	}
+	for _, set := range l.sets {
+		set.add(b, l.at, l.core.masks.bitsOf(set.set.members))
+	}
 	l.absorbed += n
-	if mini := l.spec.Mini.Size; l.behind || mini > 0 && l.absorbed >= mini || l.held.n >= localRows || l.bytes() >= localBytes {
+	if mini := l.spec.Mini.Size; l.behind || mini > 0 && l.absorbed >= mini || l.held.n >= localRows || l.values() >= localValues || l.bytes() >= localBytes {
 		return l.send(out)
 	}
 	return nil
@@ -190,6 +207,17 @@ func (l *localAggregate) bytes() int {
 	for i := range l.kept {
 		n += len(l.kept[i].texts)
 	}
+	for _, set := range l.sets {
+		n += set.bytes()
+	}
+	return n
+}
+
+// values is how many values of DISTINCT aggregates are held.
+func (l *localAggregate) values() (n int) {
+	for _, set := range l.sets {
+		n += set.held.n
+	}
 	return n
 }
 
@@ -197,16 +225,16 @@ func (l *localAggregate) bytes() int {
 func (l *localAggregate) findRows(b *batch.Batch) error {
 	var cells []int64
 	if l.timed {
-		l.ends = resize(l.ends, b.Len())
-		if err := l.clock.sliceEnds(b, l.spec.Input, l.ends); err != nil {
+		l.cells = resize(l.cells, b.Len())
+		if err := l.clock.sliceEnds(b, l.spec.Input, l.cells); err != nil {
 			return err
 		}
-		for _, end := range l.ends {
+		for _, end := range l.cells {
 			if !l.slice.known || end != l.slice.end {
 				l.place(end)
 			}
 		}
-		cells = l.ends
+		cells = l.cells
 	}
 	l.at = resize(l.at, b.Len())
 	l.fresh = l.held.find(l.keys.encode(b, cells), l.at, l.fresh[:0])
@@ -257,9 +285,7 @@ func (l *localAggregate) send(out exec.Emitter) error {
 			l.kept[i].appendTexts()
 		}
 	}
-	for rows := string(l.held.rows); len(rows) > 0; rows = rows[l.held.size:] {
-		l.part.Str = append(l.part.Str, rows[:l.held.size])
-	}
+	l.appendParts()
 	l.first.RowsDone(n)
 	for k, v := range l.first.Finish().Cols {
 		l.out.Cols[l.kept[k].in] = v
@@ -275,9 +301,35 @@ func (l *localAggregate) send(out exec.Emitter) error {
 			return err
 		}
 	}
-	l.judge(n)
+	l.judge((n + l.values()) / (1 + len(l.sets)))
 	l.forget()
 	return nil
+}
+
+// appendParts fills the column of accumulators.
+func (l *localAggregate) appendParts() {
+	if len(l.sets) == 0 {
+		for rows := string(l.held.rows); len(rows) > 0; rows = rows[l.held.size:] {
+			l.part.Str = append(l.part.Str, rows[:l.held.size])
+		}
+		return
+	}
+	for _, set := range l.sets {
+		set.sort(l.held.n)
+	}
+	l.parts, l.ends = l.parts[:0], l.ends[:0]
+	for g := range l.held.n {
+		l.parts = append(l.parts, l.held.at(int32(g))...)
+		for _, set := range l.sets {
+			l.parts = set.appendGroup(l.parts, g)
+		}
+		l.ends = append(l.ends, int32(len(l.parts)))
+	}
+	parts, from := string(l.parts), int32(0)
+	for _, end := range l.ends {
+		l.part.Str = append(l.part.Str, parts[from:end])
+		from = end
+	}
 }
 
 // appendTexts moves the texts to the column.
@@ -294,7 +346,7 @@ func (c *keptColumn) appendTexts() {
 	c.texts, c.ends = c.texts[:0], c.ends[:0]
 }
 
-// judge decides whether combining paid: n rows are left of those absorbed. A row that nothing combines with costs more in
+// judge decides whether combining paid: n rows, or as many rows and values by set, are left of those absorbed. A row that nothing combines with costs more in
 // two phases than in one.
 func (l *localAggregate) judge(n int) {
 	l.tried, l.left = l.tried+l.absorbed, l.left+n
@@ -309,6 +361,9 @@ func (l *localAggregate) judge(n int) {
 
 func (l *localAggregate) forget() {
 	l.held.reset()
+	for _, set := range l.sets {
+		set.forget()
+	}
 	l.first.Reset()
 	clear(l.part.Str)
 	l.part.Str = l.part.Str[:0]
@@ -391,15 +446,19 @@ func (c *aggCore) combine(b *batch.Batch, keys *checkpoint.Keys, refs []checkpoi
 		t.beforeChanges(refs, c.rows)
 	}
 	v := b.Cols[len(b.Cols)-1]
+	c.parts = c.parts[:0]
 	for i, row := range c.rows {
 		part := v.Str[v.Idx(b.Row(i))]
-		if len(part) != c.fixed {
+		if len(part) < c.fixed || len(c.distinct) == 0 && len(part) > c.fixed {
 			return fmt.Errorf("a local aggregate sent %d bytes of accumulators instead of %d", len(part), c.fixed)
 		}
-		c.scratch = append(c.scratch[:0], part...)
-		c.merge(row, c.scratch)
+		c.merge(row, unsafe.Slice(unsafe.StringData(part), c.fixed))
+		if len(c.distinct) > 0 {
+			c.parts = append(c.parts, part[c.fixed:])
+		}
 	}
-	return nil
+	defer clear(c.parts) // they keep what all groups have sent
+	return c.combineDistinct(c.parts, keys)
 }
 
 // partialCount is the number of rows that accumulators are of.

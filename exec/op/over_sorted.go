@@ -294,6 +294,10 @@ func (o *overSorted) decode(list []overEntry) (*batch.Batch, error) {
 func (o *overSorted) accumulate(b *batch.Batch, list []overEntry, lo, hi int) (same bool, err error) {
 	if o.core.hasAggs {
 		o.core.agg.groups.Set(o.ref, o.agg)
+		if o.core.agg.countsRows() { // otherwise accumulators are the same though rows came before them
+			row := o.core.agg.groups.Mutable(o.ref)
+			setWord(row, rowCount, word(row, rowCount)+int64(hi-lo))
+		}
 		for r := lo; r < hi; r++ {
 			if err := o.core.agg.accumulateRow(b, &o.keys, o.ref, o.n, r, 1); err != nil {
 				return false, err

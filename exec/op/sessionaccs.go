@@ -291,6 +291,7 @@ func (w *sessionAccs) accumulate() error {
 		return nil
 	}
 	w.in.Sel = w.sel
+	w.core.masks.begin(&w.in)
 	for k := range w.core.accs {
 		if err := w.core.column(&w.core.accs[k], &w.in, w.accs); err != nil {
 			return err

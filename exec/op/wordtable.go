@@ -18,6 +18,7 @@ type wordTable struct {
 	rows         []byte
 	slots        []uint64 // upper half of the hash, lower half 1 + row; 0 = free; a power of two many
 	hashes       []uint64 // of a batch
+	runs         bool     // equal keys are likely to follow one another
 }
 
 func (t *wordTable) at(i int32) []byte { return t.rows[int(i)*t.size : (int(i)+1)*t.size] }
@@ -40,39 +41,88 @@ func hashWords(key []uint64) uint64 {
 // find sets at to the rows of keys, stride words each, and creates those that are missing, as zeros; fresh gets the places of
 // the keys that were.
 func (t *wordTable) find(keys []uint64, at, fresh []int32) []int32 {
-	n, s := len(at), t.stride
+	n := len(at)
 	for 2*(t.n+n) > len(t.slots) {
 		t.grow()
 	}
+	if t.runs {
+		fresh = t.findRuns(keys, at, fresh)
+	} else {
+		fresh = t.findEach(keys, at, fresh)
+	}
+	old, size := len(t.rows), t.n*t.size
+	t.rows = slices.Grow(t.rows, size-old)[:size]
+	clear(t.rows[old:])
+	return fresh
+}
+
+func (t *wordTable) findEach(keys []uint64, at, fresh []int32) []int32 {
+	n, s := len(at), t.stride
 	t.hashes = resize(t.hashes, n)
 	for i := range t.hashes {
 		t.hashes[i] = hashWords(keys[i*s : i*s+s])
 	}
 	mask := uint64(len(t.slots) - 1)
 	for i, h := range t.hashes {
-		key := keys[i*s : i*s+s]
-		for p := h & mask; ; p = (p + 1) & mask {
-			slot := t.slots[p]
-			if slot == 0 {
-				t.slots[p] = h&^math.MaxUint32 | uint64(t.n+1)
-				t.words = append(t.words, key...)
-				at[i], fresh = int32(t.n), append(fresh, int32(i))
-				t.n++
-				break
-			}
-			if (slot^h)>>32 != 0 {
+		// The first slot is that of most keys.
+		if slot := t.slots[h&mask]; slot != 0 && (slot^h)>>32 == 0 {
+			if k := int(uint32(slot)) - 1; sameWords(t.words[k*s:k*s+s], keys[i*s:]) {
+				at[i] = int32(k)
 				continue
 			}
-			if k := int(uint32(slot)) - 1; slices.Equal(t.words[k*s:k*s+s], key) {
-				at[i] = int32(k)
-				break
+		}
+		k := t.row(h, keys[i*s:i*s+s])
+		if k < 0 {
+			k, fresh = int32(t.n-1), append(fresh, int32(i))
+		}
+		at[i] = k
+	}
+	return fresh
+}
+
+// findRuns is findEach for keys that often are the one before.
+func (t *wordTable) findRuns(keys []uint64, at, fresh []int32) []int32 {
+	s, last := t.stride, int32(-1)
+	for i := range at {
+		key := keys[i*s : i*s+s]
+		if last < 0 || !sameWords(key, keys[(i-1)*s:]) {
+			if last = t.row(hashWords(key), key); last < 0 {
+				last, fresh = int32(t.n-1), append(fresh, int32(i))
 			}
 		}
+		at[i] = last
 	}
-	old, size := len(t.rows), t.n*t.size
-	t.rows = slices.Grow(t.rows, size-old)[:size]
-	clear(t.rows[old:])
 	return fresh
+}
+
+// row is the row of a key, -1 when it is new: then it is the last. There is a free slot.
+func (t *wordTable) row(h uint64, key []uint64) int32 {
+	mask, s := uint64(len(t.slots)-1), t.stride
+	for p := h & mask; ; p = (p + 1) & mask {
+		slot := t.slots[p]
+		if slot == 0 {
+			t.slots[p] = h&^math.MaxUint32 | uint64(t.n+1)
+			t.words = append(t.words, key...)
+			t.n++
+			return -1
+		}
+		if (slot^h)>>32 != 0 {
+			continue
+		}
+		if k := int(uint32(slot)) - 1; sameWords(t.words[k*s:k*s+s], key) {
+			return int32(k)
+		}
+	}
+}
+
+// sameWords compares key to what b begins with.
+func sameWords(key, b []uint64) bool {
+	b = b[:len(key)]
+	diff := uint64(0)
+	for i, w := range key {
+		diff |= w ^ b[i]
+	}
+	return diff == 0
 }
 
 func (t *wordTable) grow() {

@@ -1,0 +1,151 @@
+package op
+
+import "github.com/streamsql/streamsql/sql/batch"
+
+// heldRows accumulates a batch into rows that lie one after another in memory, as those of a wordTable do: a column at a
+// time, without a slice per row. Numbers of columns are brought together once for all aggregates over them.
+type heldRows struct {
+	rows []byte
+	base []int // per row of the batch, where the row it belongs to begins
+	long bool  // the batch is stretches of many rows that belong to one row: runs has where they begin
+	runs []int32
+	vals []intColumn
+	n    int // columns of the batch at hand
+}
+
+// intColumn are the numbers of a column by place in the batch; those of NULL are arbitrary.
+type intColumn struct {
+	col  int
+	ints []int64
+	mem  []int64
+}
+
+const longRun = 16 // rows of a stretch, on average, that is worth a sum of its own
+
+// place tells which rows of the table the rows of a batch belong to, and counts them there.
+func (h *heldRows) place(t *wordTable, at []int32) {
+	h.rows, h.base, h.n = t.rows, resize(h.base, len(at)), 0
+	changes, last := 0, int32(-1)
+	for i, k := range at {
+		h.base[i] = int(k) * t.size
+		if k != last {
+			changes++
+		}
+		last = k
+	}
+	h.long = changes*longRun <= len(at)
+	if t.runs = h.long; !h.long {
+		for _, o := range h.base {
+			setWord(h.rows, o+rowCount, word(h.rows, o+rowCount)+1)
+		}
+		return
+	}
+	h.findRuns(at)
+	h.eachRun(func(o, from, to int) { setWord(h.rows, o+rowCount, word(h.rows, o+rowCount)+int64(to-from)) })
+}
+
+func (h *heldRows) findRuns(at []int32) {
+	h.runs = h.runs[:0]
+	for i := range at {
+		if i == 0 || at[i] != at[i-1] {
+			h.runs = append(h.runs, int32(i))
+		}
+	}
+}
+
+// eachRun calls f for each run: where its row begins and which rows of the batch it has.
+func (h *heldRows) eachRun(f func(o, from, to int)) {
+	for k, from := range h.runs {
+		to := len(h.base)
+		if k+1 < len(h.runs) {
+			to = int(h.runs[k+1])
+		}
+		f(h.base[from], int(from), to)
+	}
+}
+
+// column accumulates one aggregate over the rows that mask has, nil = all.
+func (h *heldRows) column(a *accumulator, b *batch.Batch, size int, mask []bool) {
+	switch {
+	case a.acc == accCount && mask == nil:
+		for _, o := range h.base {
+			setWord(h.rows, o+a.off, word(h.rows, o+a.off)+1)
+		}
+	case a.acc == accCount:
+		h.count(a.off, mask)
+	case a.acc == accSumInt:
+		h.sum(a.off, h.ints(b, a.Arg), mask)
+	case a.extremeInts():
+		for i, x := range h.ints(b, a.Arg) {
+			if mask == nil || mask[i] {
+				a.offerInt(h.rows, h.base[i], x)
+			}
+		}
+	default:
+		v := b.Cols[a.Arg]
+		for i, o := range h.base {
+			if mask == nil || mask[i] {
+				a.add(h.rows[o:o+size], v, v.Idx(b.Row(i)), 1)
+			}
+		}
+	}
+}
+
+// count counts without a branch: which rows a FILTER takes is hard to predict.
+func (h *heldRows) count(off int, mask []bool) {
+	if h.long {
+		h.eachRun(func(o, from, to int) {
+			n := int64(0)
+			for _, on := range mask[from:to] {
+				n += boolWord(on)
+			}
+			setWord(h.rows, o+off, word(h.rows, o+off)+n)
+		})
+		return
+	}
+	rows := h.rows
+	for i, o := range h.base[:len(mask)] {
+		setWord(rows, o+off, word(rows, o+off)+boolWord(mask[i]))
+	}
+}
+
+func (h *heldRows) sum(off int, xs []int64, mask []bool) {
+	rows, base := h.rows, h.base[:len(xs)]
+	if mask == nil {
+		for i, x := range xs {
+			o := base[i] + off
+			setWord(rows, o, word(rows, o)+x)
+			setWord(rows, o+8, word(rows, o+8)+1)
+		}
+		return
+	}
+	for i, x := range xs {
+		o, on := base[i]+off, boolWord(mask[i])
+		setWord(rows, o, word(rows, o)+x&-on)
+		setWord(rows, o+8, word(rows, o+8)+on)
+	}
+}
+
+// ints are the numbers of column c of b.
+func (h *heldRows) ints(b *batch.Batch, c int) []int64 {
+	for i := range h.vals[:h.n] {
+		if h.vals[i].col == c {
+			return h.vals[i].ints
+		}
+	}
+	if h.n == len(h.vals) {
+		h.vals = append(h.vals, intColumn{})
+	}
+	x, v := &h.vals[h.n], b.Cols[c]
+	h.n++
+	if x.col = c; b.Sel == nil && !v.Const {
+		x.ints = v.I64[:b.N]
+		return x.ints
+	}
+	x.mem = resize(x.mem, b.Len())
+	x.ints = x.mem
+	for i := range x.ints {
+		x.ints[i] = v.I64[v.Idx(b.Row(i))]
+	}
+	return x.ints
+}
