@@ -20,7 +20,6 @@ type sessionAccs struct {
 	spec  WindowAggSpec
 	core  aggCore // for its accumulators; it has no tables
 	clock windowClock
-	enc   *exec.KeyEncoder
 	late  *exec.Counter
 	now   func() int64
 
@@ -30,18 +29,19 @@ type sessionAccs struct {
 	size      int // of a session
 	empty     []byte
 
-	keys  checkpoint.Keys
-	refs  []checkpoint.Ref
-	times []int64 // of the batch's rows
-	live  []int32 // rows of the batch whose group is in the table
-	found []checkpoint.Ref
-	rows  [][]byte // and the groups' rows
-	stale bool     // rows may be out of date
+	times   []int64    // of the batch's rows
+	batched *batchKeys // the batch's groups; what follows is of them
+	refs    []checkpoint.Ref
+	spans   []batchSpan
+	opened  [][]byte // the session of all the group's rows; nil when they are handled one by one
+	found   []checkpoint.Ref
+	rows    [][]byte
 
-	in   batch.Batch
-	sel  []int32  // rows not yet accumulated
-	accs [][]byte // and their sessions
-	buf  []byte   // a group's row being made
+	in    batch.Batch
+	sel   []int32  // rows not yet accumulated
+	accs  [][]byte // and their sessions
+	byRow bool     // there are accumulators that need the rows, not only their number
+	buf   []byte   // a group's row being made
 
 	due      checkpoint.Keys
 	dueTimes []int64
@@ -49,16 +49,22 @@ type sessionAccs struct {
 	fired    sessionPageOut
 }
 
+// batchSpan is what a batch has of a group: the number of its rows and their least and greatest time.
+type batchSpan struct{ first, last, n int64 }
+
 const sessionHead = 8 // bytes before the sessions of a group
 
 // Open implements exec.Operator.
 func (w *sessionAccs) Open(s exec.Subtask) (err error) {
 	w.clock = newWindowClock(w.spec.Window, w.spec.Input, w.spec.Session)
-	w.enc = exec.NewKeyEncoder(w.spec.Keys)
+	w.batched = newBatchKeys(w.spec.Keys, nil)
 	w.late, w.now = s.Counter("late-dropped"), s.Now
 	w.core.accs, w.core.fixed, _ = layout(w.spec.Aggs)
 	w.size = w.core.fixed + 8
 	w.empty = make([]byte, w.size)
+	for i := range w.core.accs {
+		w.byRow = w.byRow || !w.core.accs[i].shared
+	}
 	w.sel = make([]int32, 0, batch.Size) // not nil even when no row counts: a nil selection is all rows
 	w.watermark = restoredWatermark(s.Restored())
 	w.fired.open(w)
@@ -98,40 +104,90 @@ func (w *sessionAccs) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 	if err := w.findTimes(b); err != nil {
 		return err
 	}
-	w.enc.Encode(b, &w.keys)
-	w.refs = resize(w.refs, w.keys.Len())
-	if err := w.groups.Probe(&w.keys, w.refs); err != nil {
+	w.batched.find(b)
+	w.findSpans()
+	w.refs = resize(w.refs, len(w.spans))
+	if err := w.groups.Probe(&w.batched.keys, w.refs); err != nil {
 		return err
 	}
 	if err := w.create(); err != nil {
 		return err
 	}
-	w.rows = resize(w.rows, len(w.found))
-	w.groups.MutableRows(w.found, w.rows)
-	w.in, w.sel, w.accs, w.stale = *b, w.sel[:0], w.accs[:0], false
-	k := 0
-	for i, at := range w.times {
-		ref := w.refs[i]
-		var row []byte
-		if ref == checkpoint.NoRow {
-			var err error
-			if ref, err = w.groups.Find(w.keys.Hashes[i], w.keys.Key(i)); err != nil {
-				return err
+	w.in, w.sel, w.accs = *b, w.sel[:0], w.accs[:0]
+	if err := w.openSessions(b); err != nil {
+		return err
+	}
+	if w.byRow {
+		for i, g := range w.batched.of {
+			if s := w.opened[g]; s != nil {
+				w.sel, w.accs = append(w.sel, int32(b.Row(i))), append(w.accs, s)
 			}
-			if ref == checkpoint.NoRow {
-				w.late.Add(1)
-				continue
-			}
-			row = w.groups.Mutable(ref)
-		} else if row = w.rows[k]; w.stale {
-			row = w.groups.Mutable(ref)
 		}
-		if w.refs[i] != checkpoint.NoRow {
+		if err := w.accumulate(); err != nil {
+			return err
+		}
+	}
+	return w.timers.commit()
+}
+
+// findSpans finds what the batch has of each group.
+func (w *sessionAccs) findSpans() {
+	w.spans = resize(w.spans, w.batched.keys.Len())
+	for g := range w.spans {
+		w.spans[g] = batchSpan{math.MaxInt64, math.MinInt64, 0}
+	}
+	for i, g := range w.batched.of {
+		s, at := &w.spans[g], w.times[i]
+		s.first, s.last, s.n = min(s.first, at), max(s.last, at), s.n+1
+	}
+}
+
+// together reports that the rows of a batch of one group make one session, whatever the group has: none is late by itself, and none
+// is too far from the others.
+func (w *sessionAccs) together(s batchSpan) bool {
+	return s.last-s.first <= w.clock.Size && exec.Watermark(w.fires(s.first+w.clock.Size)) > w.watermark
+}
+
+// openSessions puts the batch's rows into sessions: a group at a time, with opened set to the session, or row by row.
+func (w *sessionAccs) openSessions(b *batch.Batch) error {
+	w.opened = resize(w.opened, len(w.spans))
+	apart, k := false, 0
+	for g := range w.spans {
+		w.opened[g] = nil
+		span, row := &w.spans[g], []byte(nil)
+		if w.refs[g] != checkpoint.NoRow {
+			row = w.rows[k]
 			k++
 		}
-		s, err := w.session(i, ref, row, at)
+		if !w.together(*span) {
+			apart = true
+			continue
+		}
+		s, err := w.session(g, row, span.first, span.last+w.clock.Size)
 		if err != nil {
 			return err
+		}
+		setWord(s, rowCount, word(s, rowCount)+span.n)
+		w.opened[g] = s
+	}
+	if apart {
+		return w.openApart(b)
+	}
+	return nil
+}
+
+// openApart is openSessions for the groups whose rows are handled one by one, and accumulates them.
+func (w *sessionAccs) openApart(b *batch.Batch) error {
+	for i, g := range w.batched.of {
+		if w.opened[g] != nil {
+			continue
+		}
+		var s []byte
+		if ref := w.refs[g]; ref != checkpoint.NoRow {
+			var err error
+			if s, err = w.session(int(g), w.groups.Mutable(ref), w.times[i], w.times[i]+w.clock.Size); err != nil {
+				return err
+			}
 		}
 		if s == nil {
 			w.late.Add(1)
@@ -140,10 +196,7 @@ func (w *sessionAccs) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 		setWord(s, rowCount, word(s, rowCount)+1)
 		w.sel, w.accs = append(w.sel, int32(b.Row(i))), append(w.accs, s)
 	}
-	if err := w.accumulate(); err != nil {
-		return err
-	}
-	return w.timers.commit()
+	return w.accumulate()
 }
 
 // findTimes sets times to the rows' times on the wall clock. The rows of a batch arrive together: processing time is read once.
@@ -156,49 +209,48 @@ func (w *sessionAccs) findTimes(b *batch.Batch) error {
 		}
 		return nil
 	}
-	v := b.Cols[w.clock.Time]
-	for i := range w.times {
-		r := b.Row(i)
-		if v.IsNull(r) {
-			return nullTime(r, w.spec.Input.Columns[w.clock.Time].Name)
-		}
-		w.times[i] = w.clock.wall(millis(v, v.Idx(r)))
+	var err error
+	if w.times, err = rowtimes(w.times, b, w.spec.Input, w.clock.Time); err != nil || w.clock.zone == nil {
+		return err
+	}
+	for i, at := range w.times {
+		w.times[i] = w.clock.wall(at)
 	}
 	return nil
 }
 
-// create makes the groups that are missing, without sessions, but for rows that come too late to begin one: those can only join
-// what an earlier row of the batch begins. It sets live and found.
+// create makes the groups that are missing, without sessions, but for those all of whose rows come too late to begin one. It sets
+// found and rows.
 func (w *sessionAccs) create() error {
 	w.found = w.found[:0]
-	for i, ref := range w.refs {
+	for g, ref := range w.refs {
 		if ref == checkpoint.NoRow {
-			if exec.Watermark(w.fires(w.times[i]+w.clock.Size)) <= w.watermark {
+			if exec.Watermark(w.fires(w.spans[g].last+w.clock.Size)) <= w.watermark {
 				continue
 			}
-			r, created, err := w.groups.Insert(&w.keys, i, sessionHead+w.size)
+			r, _, err := w.groups.Insert(&w.batched.keys, g, sessionHead+w.size)
 			if err != nil {
 				return err
 			}
-			if w.refs[i] = r; created {
-				row := w.groups.Mutable(r)
-				setWord(row, 0, math.MaxInt64)
-				setWord(row, sessionHead+rowCount, 0)
-			}
+			w.refs[g] = r
+			row := w.groups.Mutable(r)
+			setWord(row, 0, math.MaxInt64)
+			setWord(row, sessionHead+rowCount, 0)
 		}
-		w.found = append(w.found, w.refs[i])
+		w.found = append(w.found, w.refs[g])
 	}
+	w.rows = resize(w.rows, len(w.found))
+	w.groups.MutableRows(w.found, w.rows)
 	return nil
 }
 
-// session is the session of the batch's row i, whose group is row: it may begin, be extended or be made of several. nil:
-// it has ended already.
-func (w *sessionAccs) session(i int, ref checkpoint.Ref, row []byte, at int64) ([]byte, error) {
-	end := at + w.clock.Size
+// session is the session of a row of group g, or of several with times from at on, which alone would make one that ends at end. row is the
+// group's. It may begin, be extended or be made of several. nil: it has ended already.
+func (w *sessionAccs) session(g int, row []byte, at, end int64) ([]byte, error) {
 	first, n := -1, 0 // sessions that the row touches
 	for k, rest := 0, row[sessionHead:]; len(rest) > 0; k, rest = k+1, rest[w.size:] {
 		if word(rest, rowCount) == 0 { // of a group just made
-			return w.begin(i, row, rest[:w.size], at)
+			return w.begin(g, row, rest[:w.size], at, end), nil
 		}
 		if w.start(rest) > end {
 			break
@@ -223,19 +275,19 @@ func (w *sessionAccs) session(i int, ref checkpoint.Ref, row []byte, at int64) (
 	if n == 0 && exec.Watermark(w.fires(end)) <= w.watermark {
 		return nil, nil
 	}
-	return w.rebuild(i, ref, at, first, n)
+	return w.rebuild(g, at, end, first, n)
 }
 
-// begin makes s, of a group without sessions, one that begins at at.
-func (w *sessionAccs) begin(i int, row, s []byte, at int64) ([]byte, error) {
-	if exec.Watermark(w.fires(at+w.clock.Size)) <= w.watermark {
-		return nil, nil // the group was made for a later row
+// begin makes s, of group g without sessions, one from at to end.
+func (w *sessionAccs) begin(g int, row, s []byte, at, end int64) []byte {
+	if exec.Watermark(w.fires(end)) <= w.watermark {
+		return nil // the group was made for a later row
 	}
 	clear(s)
 	setWord(s, 0, at)
-	setWord(s, w.core.fixed, at+w.clock.Size)
-	w.schedule(row, w.keys.Key(i), w.keys.Hashes[i], at+w.clock.Size)
-	return s, nil
+	setWord(s, w.core.fixed, end)
+	w.schedule(row, w.batched.keys.Key(g), w.batched.keys.Hashes[g], end)
+	return s
 }
 
 // schedule sets the timer of a group for a session ending at end, unless an earlier one is set.
@@ -246,13 +298,14 @@ func (w *sessionAccs) schedule(row, key []byte, hash uint64, end int64) {
 	}
 }
 
-// rebuild makes one session of the n from first on and the row at at; n = 0 adds a session.
-func (w *sessionAccs) rebuild(i int, ref checkpoint.Ref, at int64, first, n int) ([]byte, error) {
+// rebuild makes one session of the n of group g from first on and rows from at to end; n = 0 adds a session.
+func (w *sessionAccs) rebuild(g int, at, end int64, first, n int) ([]byte, error) {
 	if err := w.accumulate(); err != nil { // their sessions move
 		return nil, err
 	}
+	ref := w.refs[g]
 	old := w.groups.Value(ref)
-	sessions, end := old[sessionHead:], at+w.clock.Size
+	sessions := old[sessionHead:]
 	if n == 0 {
 		for first = 0; first*w.size < len(sessions) && w.start(sessions[first*w.size:]) < at; first++ {
 		}
@@ -278,10 +331,9 @@ func (w *sessionAccs) rebuild(i int, ref checkpoint.Ref, at int64, first, n int)
 	setWord(s, w.core.fixed, end)
 	w.buf = append(w.buf, sessions[(first+n)*w.size:]...)
 	if n == 0 {
-		w.schedule(w.buf, w.keys.Key(i), w.keys.Hashes[i], end)
+		w.schedule(w.buf, w.batched.keys.Key(g), w.batched.keys.Hashes[g], end)
 	}
 	w.groups.Set(ref, w.buf)
-	w.stale = true
 	return w.groups.Mutable(ref)[from:][:w.size], nil
 }
 

@@ -16,16 +16,18 @@ type timers struct {
 	at    map[int64]*checkpoint.Keys
 	free  []*checkpoint.Keys
 	keys  int // in memory
-	bytes int
+	bytes int // of them and of their times, about
+	most  int // keys in memory
 
 	far  *timerSet
 	from int64 // those in memory are not later, those in far not earlier
 }
 
 const (
-	timersMax   = 16 << 10 // keys in memory, and a batch more
-	timersBytes = 2 << 20  // and their bytes
+	timersMax   = 64 << 10 // keys in memory, and a batch more
+	timersBytes = 4 << 20  // and their bytes
 	timersStep  = 60_000   // ms of a slice of far
+	timersTime  = 160      // bytes that a time takes in memory
 )
 
 // timeHeap has its least time first. container/heap would allocate for every time.
@@ -69,7 +71,7 @@ func (h *timeHeap) pop() {
 
 // open opens the state named name.
 func (t *timers) open(s exec.Subtask, name string) (err error) {
-	t.at = map[int64]*checkpoint.Keys{}
+	t.at, t.most = map[int64]*checkpoint.Keys{}, timersMax
 	t.far, err = openTimers(s, name, timersStep)
 	if err == nil {
 		t.from = t.far.earliest()
@@ -91,6 +93,7 @@ func (t *timers) add(at int64, key []byte, hash uint64) {
 			k = &checkpoint.Keys{}
 		}
 		t.at[at] = k
+		t.bytes += timersTime
 		t.times.push(at)
 	} else if n := k.Len(); n > 0 && k.Hashes[n-1] == hash && string(k.Key(n-1)) == string(key) {
 		return
@@ -103,7 +106,7 @@ func (t *timers) add(at int64, key []byte, hash uint64) {
 // addStored is add while an operator opens and adds many.
 func (t *timers) addStored(at int64, key []byte) error {
 	t.add(at, key, checkpoint.HashKey(key))
-	if t.keys < 2*timersMax && t.bytes < 2*timersBytes && t.far.adds.Len() < timersMax {
+	if t.keys < 2*t.most && t.bytes < 2*timersBytes && t.far.adds.Len() < timersMax/4 {
 		return nil
 	}
 	return t.commit()
@@ -111,16 +114,16 @@ func (t *timers) addStored(at int64, key []byte) error {
 
 // commit moves what is too much for memory to state.
 func (t *timers) commit() error {
-	if t.keys <= timersMax && t.bytes <= timersBytes {
+	if t.keys <= t.most && t.bytes <= timersBytes {
 		return t.far.commit()
 	}
 	slices.Sort(t.times) // is a heap too
-	for t.keys > timersMax/2 || t.bytes > timersBytes/2 {
+	for t.keys > t.most/2 || t.bytes > timersBytes/2 {
 		last := len(t.times) - 1
 		at := t.times[last]
 		k := t.at[at]
 		n := k.Len()
-		for ; n > 0 && (t.keys > timersMax/2 || t.bytes > timersBytes/2); n-- {
+		for ; n > 0 && (t.keys > t.most/2 || t.bytes > timersBytes/2); n-- {
 			key := k.Key(n - 1)
 			t.far.add(at, key, k.Hashes[n-1])
 			t.keys--
@@ -141,6 +144,7 @@ func (t *timers) commit() error {
 // release forgets a time whose keys are gone.
 func (t *timers) release(at int64, k *checkpoint.Keys) {
 	delete(t.at, at)
+	t.bytes -= timersTime
 	k.Reset()
 	if len(t.free) < 1024 && cap(k.Buf) < 1<<12 {
 		t.free = append(t.free, k)
@@ -204,7 +208,7 @@ func dropKeys(k *checkpoint.Keys, n int) {
 // refill brings the earliest timers from state into memory, which has none.
 func (t *timers) refill() error {
 	t.from = math.MaxInt64 // add takes them all
-	err := t.far.takeEarliest(timersMax/2, timersBytes/2, func(at int64, key []byte) {
+	err := t.far.takeEarliest(t.most/2, timersBytes/2, func(at int64, key []byte) {
 		t.add(at, key, checkpoint.HashKey(key))
 	})
 	t.from = t.far.earliest()

@@ -18,6 +18,7 @@ func TestTimers(t *testing.T) {
 		if err := q.open(newSubtask(t, 512<<10), "timers"); err != nil {
 			t.Fatal(err)
 		}
+		q.most = 16 << 10
 		want := map[string]bool{}
 		n, now := 0, int64(0)
 		var due checkpoint.Keys
@@ -66,7 +67,7 @@ func TestTimers(t *testing.T) {
 				if err := q.commit(); err != nil {
 					t.Fatal(err)
 				}
-				if q.keys > timersMax || q.far.adds.Len() > 0 {
+				if q.keys > q.most || q.bytes > timersBytes || q.far.adds.Len() > 0 {
 					t.Fatalf("%d keys in memory, %d pending", q.keys, q.far.adds.Len())
 				}
 			}
