@@ -239,6 +239,12 @@ func (c *ColBuilder) truncate(n int) {
 		return
 	}
 	c.n = n
+	if c.Const {
+		if n > 0 {
+			return
+		}
+		c.Const = false
+	}
 	if n == 0 {
 		if c.valid != nil {
 			c.spare, c.valid = c.valid, nil

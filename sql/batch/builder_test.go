@@ -82,3 +82,53 @@ func TestHasNull(t *testing.T) {
 		t.Fatal("columns without a bitmap or of one value")
 	}
 }
+
+// A column that is the same for all rows, and one of which a mask says which values are NULL, in memory that was used before.
+func TestConstAndMask(t *testing.T) {
+	b := NewBuilder(&types.Schema{Columns: []types.Column{{Name: "c", Type: types.BigIntType}, {Name: "m", Type: types.StringType}}})
+	c, m := b.Cols[0], b.Cols[1]
+	for turn, n := range []int{5, 64, 65, 1, 200} {
+		b.Reset()
+		if turn%2 == 0 {
+			c.AppendConst(n)
+			c.I64[0] = int64(turn)
+			if turn == 4 {
+				c.Nullify(0)
+			}
+		} else {
+			for i := range n {
+				c.AppendI64(int64(i))
+			}
+		}
+		mask := make([]uint64, (n+63)>>6)
+		for i := range m.Str[m.AppendN(n):] {
+			m.Str[i] = "x"
+			if i%3 > 0 {
+				mask[i>>6] |= 1 << (i & 63)
+			}
+		}
+		m.KeepOnly(mask)
+		b.RowsDone(n)
+		got := b.Finish()
+		for r := range got.N {
+			if want := int64(turn); turn%2 == 0 && turn < 4 && (got.Cols[0].IsNull(r) || got.Cols[0].I64[got.Cols[0].Idx(r)] != want) || turn == 4 && !got.Cols[0].IsNull(r) {
+				t.Fatalf("turn %d: row %d of a constant column is %v", turn, r, got.Cols[0].Datum(r))
+			}
+			if turn%2 == 1 && (got.Cols[0].Const || got.Cols[0].IsNull(r) || got.Cols[0].I64[r] != int64(r)) {
+				t.Fatalf("turn %d: row %d after a constant column is %v", turn, r, got.Cols[0].Datum(r))
+			}
+			if got.Cols[1].IsNull(r) != (r%3 == 0) {
+				t.Fatalf("turn %d: row %d, masked, is %v", turn, r, got.Cols[1].Datum(r))
+			}
+		}
+		for range 70 { // values behind a mask are not NULL
+			m.AppendStr("y")
+		}
+		for r := n; r < n+70; r++ {
+			m.Valid = m.valid
+			if m.IsNull(r) {
+				t.Fatalf("turn %d: value %d, behind %d with a mask, is NULL", turn, r, n)
+			}
+		}
+	}
+}

@@ -109,3 +109,25 @@ func (b *Builder) RowsDone(n int) {
 	}
 	b.n += n
 }
+
+// AppendConst appends n rows to a column that has none and makes it Const: the caller stores the value of all rows at index 0, or
+// makes it NULL with Nullify. No more values follow before the column is emptied.
+func (c *ColBuilder) AppendConst(n int) {
+	c.AppendN(1)
+	c.Const, c.n = true, n
+}
+
+// KeepOnly makes the values NULL whose bit in valid, which has one for every value, is not set. What is stored there has to stay
+// safe to read.
+func (c *ColBuilder) KeepOnly(valid []uint64) {
+	words := (c.n + 63) >> 6
+	if c.valid == nil {
+		c.valid = AllValid(c.spare, c.n)
+	}
+	for i, w := range valid[:words] {
+		c.valid[i] &= w
+	}
+	if r := c.n & 63; r != 0 { // places of later values read "valid"
+		c.valid[words-1] |= ^uint64(0) << r
+	}
+}

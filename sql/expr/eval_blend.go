@@ -36,14 +36,27 @@ func blendCase(c *evalCtx, n *node, sel []int32) bool {
 		return false
 	}
 	n.args = n.args[:0]
-	for i, k := range n.kids {
-		v := k.eval(c, sel)
-		if i%2 == 0 && i < len(n.kids)-1 && (v.Valid != nil || v.Const) {
-			return false
+	for i, end := 0, len(n.kids)-1; i <= end; i++ {
+		v := n.kids[i].eval(c, sel)
+		if i%2 == 0 && i < end {
+			switch {
+			case v.Const && truth(v, 0) == true3:
+				end = i + 1
+				continue
+			case v.Const: // its result is not taken
+				i++
+				continue
+			case v.Valid != nil:
+				return false
+			}
 		}
 		n.args = append(n.args, v)
 	}
 	last := len(n.args) - 1
+	if last == 0 {
+		n.vec = n.args[0]
+		return true
+	}
 	out := n.begin(c.n)
 	fillFrom(out.I64, n.args[last])
 	for i := last - 2; i >= 0; i -= 2 {

@@ -139,13 +139,31 @@ func isKernel(e *Is) func(*evalCtx, *node, []int32) {
 	}
 }
 
-// runCase evaluates CASE: each result only for the rows its condition takes.
+// runCase evaluates CASE: each result only for the rows its condition takes. While conditions are the same for all rows there
+// are no lists of rows, and a result that all rows take is passed on as it is.
 func runCase(c *evalCtx, n *node, sel []int32) {
+	first, last := 0, len(n.kids)-1
+	var cond *batch.Vec
+	for ; first < last; first += 2 {
+		if cond = n.kids[first].eval(c, sel); !cond.Const {
+			break
+		}
+		n.inheritRows(n.kids[first], c.rows(sel))
+		if truth(cond, 0) == true3 {
+			first, last = first+1, first+1
+		}
+	}
+	if k := n.kids[last]; first >= last && !(k.shared && k.lazy) { // such a one may yet be computed anew, for other rows
+		n.vec = k.eval(c, sel)
+		n.inheritRows(k, c.rows(sel))
+		return
+	}
 	out := n.begin(c.n)
 	st := n.branches(c, sel)
-	last := len(n.kids) - 1
-	for i := 0; i < last && len(st.rest) > 0; i += 2 {
-		cond := n.kids[i].eval(c, st.rest)
+	for i := first; i < last && len(st.rest) > 0; i += 2 {
+		if i > first {
+			cond = n.kids[i].eval(c, st.rest)
+		}
 		n.inheritRows(n.kids[i], st.rest)
 		st.split(cond)
 		n.take(c, n.kids[i+1], out, st.taken)

@@ -90,6 +90,63 @@ func TestSpecialKernels(t *testing.T) {
 	}
 }
 
+// A CASE whose conditions are the same for all rows, of columns that are, passes on what they all take.
+func TestConstantCases(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, text := range []string{
+		"CASE WHEN k = 0 THEN i WHEN k = 1 THEN 7 WHEN k = 2 THEN k END", "CASE WHEN k = 0 THEN i WHEN i = 1 THEN 7 WHEN k = 2 THEN k ELSE i + 1 END",
+		"CASE WHEN k = 0 THEN s WHEN k = 1 THEN s || t WHEN k = 2 THEN NULL ELSE t END", "CASE WHEN i = 1 THEN s WHEN k = 1 THEN s || t WHEN k = 2 THEN 'x' ELSE t END",
+		"CASE WHEN k = 0 THEN 12 / i WHEN k = 1 THEN i ELSE 12 / (i - 1) END", "COALESCE(CASE k WHEN 0 THEN s || t ELSE t END, '') || COALESCE(CASE WHEN i = 1 THEN s || t ELSE t END, '')",
+		"CASE WHEN 12 / k > 3 THEN i ELSE k END",
+	} {
+		for range 80 {
+			b, cols := randomRows(r, 1+r.IntN(200))
+			for _, c := range []string{"k", "i"} {
+				if c == "i" && r.IntN(2) == 0 {
+					continue
+				}
+				at := cols[c].Index
+				one := batch.NewConst(cols[c].T, b.Cols[at].Datum(0))
+				b.Cols[at] = one
+			}
+			spread := *b
+			spread.Cols = append([]*batch.Vec{}, b.Cols...)
+			for i, v := range b.Cols {
+				if v.Const {
+					wide := batch.NewVec(v.Type, b.N)
+					for row := range b.N {
+						if v.IsNull(row) {
+							wide.SetNull(row, b.N)
+						} else {
+							wide.Set(row, v.Datum(row))
+						}
+					}
+					spread.Cols[i] = wide
+				}
+			}
+			p, err := Compile([]Expr{mustParse(t, text, cols)}, Session{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, gotErr := p.Eval(b)
+			plain, _ := Compile([]Expr{mustParse(t, text, cols)}, Session{})
+			want, wantErr := plain.Eval(&spread)
+			if gotErr != nil || wantErr != nil {
+				if gotErr == nil || wantErr == nil || gotErr.Error() != wantErr.Error() {
+					t.Fatalf("%s: %v, want %v", text, gotErr, wantErr)
+				}
+				continue
+			}
+			for k := range b.Len() {
+				row := b.Row(k)
+				if a, o := got[0].Datum(row), want[0].Datum(row); !reflect.DeepEqual(a, o) {
+					t.Fatalf("%s\nrow %d of %d (%d selected): %+v, want %+v", text, row, b.N, b.Len(), a, o)
+				}
+			}
+		}
+	}
+}
+
 func evalFresh(t *testing.T, text string, b *batch.Batch, cols map[string]*Column) *batch.Vec {
 	t.Helper()
 	p, err := Compile([]Expr{mustParse(t, text, cols)}, Session{})

@@ -143,3 +143,23 @@ func FieldPath(e Expr) (c *Column, path []int) {
 	}
 	return c, path
 }
+
+// RisesWith is the column that e rises with: later times give later watermarks, NULL gives NULL; -1 = unknown. A month before is
+// none: of the 30th and the 31st of March it is the 28th of February, at any time of the day.
+func RisesWith(e Expr) int {
+	switch e := e.(type) {
+	case *Column:
+		if k := e.T.Kind; k == types.Timestamp || k == types.TimestampLTZ {
+			return e.Index
+		}
+	case *Binary:
+		if l, ok := e.R.(*Literal); ok && !l.Value.IsNull && l.T.Kind == types.IntervalDayTime && (e.Op == "-" || e.Op == "+") {
+			return RisesWith(e.L)
+		}
+	case *Cast:
+		if e.X.Type().Kind == e.T.Kind {
+			return RisesWith(e.X)
+		}
+	}
+	return -1
+}
