@@ -34,6 +34,12 @@ type Connector struct {
 	// ReadsFields reports that a source can read single fields of the ROW in column c (a position in t.Columns); nil =
 	// never. See SourceSpec.Paths.
 	ReadsFields func(t *catalog.Table, c int) bool
+	// PushFilter gives what a source makes of a filter of its rows, both conditions over t.Columns: one that is TRUE for every row that
+	// the filter is TRUE or fails for; nil = it leaves out no rows, also when PushFilter is nil. watermark is what the table's watermark
+	// is computed by, over t.Columns too, nil when none is. Rows that are left out still count for it: whenever Next returns, its
+	// greatest value over the split's rows is that over all rows as far as the split's position. Nor may a row be left out that
+	// cannot be read: it is an error, or skipped, as the table says.
+	PushFilter func(t *catalog.Table, filter, watermark expr.Expr) expr.Expr
 	// NewSource opens the table for reading.
 	NewSource func(ctx context.Context, spec SourceSpec) (Source, error)
 	// SinkModes are the deliveries and changelog modes the table can be written with, best first.
@@ -124,8 +130,10 @@ type SourceSpec struct {
 	Paths [][]int
 	// Schema is the output: names and types of Columns, or of the fields.
 	Schema *types.Schema
-	// Filter was pushed down: rows for which it is not TRUE need not be produced. The engine filters again.
-	Filter  expr.Expr
+	// Filter is what PushFilter gave, nil = nothing: rows for which it is not TRUE need not be produced. The engine filters again.
+	Filter expr.Expr
+	// Marked says that a watermark is made of the rows, which those left out count for too.
+	Marked  bool
 	Job     JobInfo
 	Session expr.Session
 	// Embedded is the address of the embedded broker for tables without bootstrap servers; "" when there is none.

@@ -145,7 +145,7 @@ func (at *attempt) newSourceReader(t *task, n *Node, splits []*split) (*sourceRe
 		}
 	}
 	if w := n.Source.Watermark; w != nil {
-		s.marks = &watermarker{spec: w, rises: risesWith(w.Expr)}
+		s.marks = &watermarker{spec: w, rises: expr.RisesWith(w.Expr)}
 		if s.marks.prog, err = expr.Compile([]expr.Expr{w.Expr}, at.job.g.Session); err != nil {
 			return nil, err
 		}

@@ -18,26 +18,6 @@ type watermarker struct {
 	one   [1]int32
 }
 
-// risesWith is the column that e rises with: later times give later watermarks, NULL gives NULL; -1 = unknown. A month before is
-// none: of the 30th and the 31st of March it is the 28th of February, at any time of the day.
-func risesWith(e expr.Expr) int {
-	switch e := e.(type) {
-	case *expr.Column:
-		if k := e.T.Kind; k == types.Timestamp || k == types.TimestampLTZ {
-			return e.Index
-		}
-	case *expr.Binary:
-		if l, ok := e.R.(*expr.Literal); ok && !l.Value.IsNull && l.T.Kind == types.IntervalDayTime && (e.Op == "-" || e.Op == "+") {
-			return risesWith(e.L)
-		}
-	case *expr.Cast:
-		if e.X.Type().Kind == e.T.Kind {
-			return risesWith(e.X)
-		}
-	}
-	return -1
-}
-
 // greatest is the watermark of the rows of b; ok is false when all are NULL.
 func (w *watermarker) greatest(b *batch.Batch) (wm Watermark, ok bool, err error) {
 	if w.rises >= 0 {

@@ -59,7 +59,7 @@ func TestGreatestWatermark(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, one := &watermarker{prog: prog, rises: -1}, &watermarker{prog: prog, rises: risesWith(e)}
+		all, one := &watermarker{prog: prog, rises: -1}, &watermarker{prog: prog, rises: expr.RisesWith(e)}
 		if one.rises != 1 {
 			t.Fatalf("%s does not rise with its column", e)
 		}
@@ -92,7 +92,7 @@ func TestGreatestWatermark(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range []expr.Expr{month, &expr.Column{Index: 0, T: types.BigIntType}, &expr.Cast{X: &expr.Column{Index: 0, T: types.StringType}, T: ts}} {
-		if risesWith(e) >= 0 {
+		if expr.RisesWith(e) >= 0 {
 			t.Errorf("%s is said to rise with a time", e)
 		}
 	}

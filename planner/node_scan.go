@@ -20,9 +20,11 @@ type Scan struct {
 	Info   *tableInfo
 	Cols   []int
 	Nested []expr.Expr // FieldRefs over the table's columns; see readFields
-	// Pushed is the part of the filters above that the source may apply early, over the table's columns by their
-	// position in the table; nil = none. The filters above stay.
+	// Pushed is the part of the filters above that the source may apply early, and once scans are shared the part that it does
+	// apply, over the table's columns by their position in the table; nil = none. The filters above stay.
 	Pushed expr.Expr
+	// Unmarked: nothing above acts on event time, so that no watermark is made.
+	Unmarked bool
 }
 
 // Inputs implements Node.
@@ -99,9 +101,15 @@ func (n *Scan) physicalLabel() string {
 	return strings.TrimSuffix("TableSource"+n.label(), ")") + sourceDetail(n) + ")"
 }
 
+// marked reports that the scan makes watermarks.
+func (n *Scan) marked() bool { return n.Info.Rowtime >= 0 && !n.Info.Batch && !n.Unmarked }
+
 func sourceDetail(n *Scan) string {
 	s := ""
-	if n.Info.Rowtime >= 0 && !n.Info.Batch {
+	if n.Unmarked && !n.Info.Batch {
+		return ", watermark=[unused]"
+	}
+	if n.marked() {
 		s += fmt.Sprintf(", watermark=[%s]", n.Info.Watermark)
 		if v, ok := n.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
 			s += fmt.Sprintf(", watermarkEmitStrategy=[%s]", v)
@@ -171,7 +179,7 @@ func pruneScan(n *Scan, need []bool) (Node, []int) {
 			keep[c] = true
 		}
 	}
-	if n.Info.Rowtime >= 0 {
+	if n.Info.Rowtime >= 0 && !n.Unmarked {
 		keep[n.Info.Rowtime] = true
 		for _, c := range expr.ColumnsOf(n.Info.Watermark) {
 			keep[c] = true
@@ -238,12 +246,8 @@ func (l *lowering) source(s *Scan) *exec.SourceNode {
 	if same {
 		n.Rows = nil
 	}
-	if s.Pushed != nil {
-		if e, ok := in.place(s.Pushed); ok {
-			n.Spec.Filter = e
-		}
-	}
-	if info.Rowtime >= 0 && !info.Batch {
+	n.Spec.Filter, n.Spec.Marked = s.Pushed, s.marked()
+	if s.marked() {
 		n.Watermark = l.watermark(s)
 	}
 	return n
@@ -259,6 +263,28 @@ func firstStored(t *catalog.Table) int {
 	return 0
 }
 
+// onEvent reports that watermarks are made with every row, not now and then.
+func (t *tableInfo) onEvent(conf *Config) bool {
+	if v, ok := t.Table.Options.Get("scan.watermark.emit.strategy"); ok {
+		return strings.EqualFold(v, "on-event")
+	}
+	return conf.Duration(keyAutoWatermark) == 0
+}
+
+// pushed is the part of the filters above that the source applies itself. Where a watermark is made with every row, a row that is
+// left out could have made a later one late.
+func (n *Scan) pushed(conf *Config) expr.Expr {
+	push := n.Info.Connector.PushFilter
+	if n.Pushed == nil || push == nil || n.marked() && n.Info.onEvent(conf) {
+		return nil
+	}
+	var mark expr.Expr
+	if n.marked() {
+		mark = substitute(n.Info.Watermark, n.Info.definitions())
+	}
+	return push(n.Info.Table, n.Pushed, mark)
+}
+
 // watermark is the watermark over the scan's output, with the options of the table over those of the session.
 func (l *lowering) watermark(s *Scan) *exec.WatermarkSpec {
 	at := make([]int, len(s.Info.Fields))
@@ -269,10 +295,7 @@ func (l *lowering) watermark(s *Scan) *exec.WatermarkSpec {
 		Expr: expr.Remap(s.Info.Watermark, at), Column: at[s.Info.Rowtime],
 		Interval:  l.b.conf.Duration(keyAutoWatermark).Milliseconds(),
 		IdleAfter: l.b.conf.Duration(keyIdleTimeout).Milliseconds(),
-	}
-	w.OnEvent = w.Interval == 0
-	if v, ok := s.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
-		w.OnEvent = strings.EqualFold(v, "on-event")
+		OnEvent:   s.Info.onEvent(l.b.conf),
 	}
 	if v, ok := s.Info.Table.Options.Get("scan.watermark.idle-timeout"); ok {
 		if d, err := connectors.ParseDuration(v); err == nil {

@@ -161,7 +161,7 @@ func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
 		}
 		roots[i] = n
 	}
-	roots, err := shareScans(roots)
+	roots, err := shareScans(roots, b.conf)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/connectors/nexmark"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -353,11 +354,18 @@ func testConnectors() []connectors.Connector {
 	upsert := func(*catalog.Table) (types.ChangelogMode, error) { return types.Upsert, nil }
 	bounded := func(t *catalog.Table) (bool, error) { return option(t, "scan.bounded.mode") != "", nil }
 	always := func(*catalog.Table) (bool, error) { return true, nil }
+	// Filters go down to all sources but those that make watermarks of the rows.
+	push := func(_ *catalog.Table, filter, watermark expr.Expr) expr.Expr {
+		if watermark != nil {
+			return nil
+		}
+		return filter
+	}
 	keyed := func(t *catalog.Table) connectors.SinkMode {
 		return connectors.SinkMode{Delivery: connectors.IdempotentUpsert, Changelog: types.Upsert, Key: t.PrimaryKey, Reason: "rows are written by primary key"}
 	}
 	return []connectors.Connector{
-		{Name: "kafka", SourceMode: sourceMode, Bounded: bounded, NewSource: noSource, NewSink: noSink,
+		{Name: "kafka", SourceMode: sourceMode, Bounded: bounded, PushFilter: push, NewSource: noSource, NewSink: noSink,
 			ReadsFields: func(t *catalog.Table, _ int) bool { return option(t, "format") == "json" },
 			Metadata:    []connectors.MetadataColumn{{Key: "timestamp", Type: types.TimestampOf(types.TimestampLTZ, 3), Writable: true}, {Key: "offset", Type: types.BigIntType}},
 			Check: func(t *catalog.Table, u connectors.Use) error {
@@ -372,9 +380,9 @@ func testConnectors() []connectors.Connector {
 				}
 				return []connectors.SinkMode{{Delivery: connectors.TwoPhaseCommit, Changelog: changelog(t), Reason: "the topic takes transactions"}}, nil
 			}},
-		{Name: "upsert-kafka", SourceMode: upsert, Bounded: bounded, NewSource: noSource, NewSink: noSink,
+		{Name: "upsert-kafka", SourceMode: upsert, Bounded: bounded, PushFilter: push, NewSource: noSource, NewSink: noSink,
 			SinkModes: func(t *catalog.Table) ([]connectors.SinkMode, error) { return []connectors.SinkMode{keyed(t)}, nil }},
-		{Name: "jdbc", Bounded: always, NewSource: noSource, NewSink: noSink,
+		{Name: "jdbc", Bounded: always, PushFilter: push, NewSource: noSource, NewSink: noSink,
 			NewLookup: func(context.Context, connectors.LookupSpec) (connectors.Lookup, error) { return nil, nil },
 			SinkModes: func(t *catalog.Table) ([]connectors.SinkMode, error) {
 				if len(t.PrimaryKey) > 0 {
@@ -382,10 +390,11 @@ func testConnectors() []connectors.Connector {
 				}
 				return []connectors.SinkMode{{Delivery: connectors.TwoPhaseCommit, Changelog: types.AppendOnly, Reason: "rows are inserted in prepared transactions"}}, nil
 			}},
-		{Name: "filesystem", Bounded: always, NewSource: noSource, NewSink: noSink,
+		{Name: "filesystem", Bounded: always, PushFilter: push, NewSource: noSource, NewSink: noSink,
 			SinkModes: oneMode(connectors.SinkMode{Delivery: connectors.TwoPhaseCommit, Changelog: types.AppendOnly, Reason: "files become visible by rename"})},
-		{Name: "datagen", Bounded: func(t *catalog.Table) (bool, error) { return option(t, "number-of-rows") != "", nil }, NewSource: noSource},
+		{Name: "datagen", Bounded: func(t *catalog.Table) (bool, error) { return option(t, "number-of-rows") != "", nil }, PushFilter: push, NewSource: noSource},
 		{Name: "print", NewSink: noSink, SinkModes: oneMode(connectors.SinkMode{Delivery: connectors.AtLeastOnce, Changelog: types.Retract, Reason: "printing cannot be undone"})},
+		nexmark.Connector(),
 		{Name: "blackhole", NewSink: noSink, SinkModes: oneMode(connectors.SinkMode{Delivery: connectors.NoGuarantee, Changelog: types.Upsert, Reason: "rows are thrown away"})},
 	}
 }

@@ -23,6 +23,7 @@ var rules = []rule{
 	{"merge-calcs", (*optimizer).mergeCalcs},
 	{"recognise-ranks", (*optimizer).recogniseRanks},
 	{"recognise-windows", (*optimizer).recogniseWindows},
+	{"unused-watermarks", (*optimizer).dropWatermarks},
 	{"prune-columns", (*optimizer).pruneColumns},
 	{"read-fields", (*optimizer).readFields},
 	{"place-over", (*optimizer).placeOver},
@@ -295,8 +296,7 @@ func passesThrough(c *Calc, names bool) bool {
 	return true
 }
 
-// pushIntoScans tells scans the part of the filter above them that a source can apply early. The filter stays: a source
-// may ignore it. An upsert source must see every row of a key, so only conditions on its key go down.
+// pushIntoScans tells scans the part of the filter above them that a source can apply early; see pushed. The filter stays. An upsert source must see every row of a key, so only conditions on its key go down.
 func (o *optimizer) pushIntoScans(n Node) (Node, error) {
 	return rewrite(n, func(n Node) (Node, error) {
 		c, ok := n.(*Calc)
@@ -324,8 +324,8 @@ func (o *optimizer) pushIntoScans(n Node) (Node, error) {
 
 func (o *optimizer) pushable(s *Scan, x expr.Expr) bool {
 	cols := expr.ColumnsOf(x)
-	if !expr.IsDeterministic(x) || len(cols) == 0 || s.Info.Rowtime >= 0 {
-		return false // every row moves the watermark, also one that the query leaves out
+	if !expr.IsDeterministic(x) || len(cols) == 0 {
+		return false
 	}
 	for _, i := range expr.ColumnsOf(substitute(x, s.stored())) {
 		if _, cast := s.Info.Supplied[i]; cast || s.Info.Computed[i] != nil {

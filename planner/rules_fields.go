@@ -37,7 +37,7 @@ func readFields(c *Calc, s *Scan) Node {
 	if len(r.fields()) == 0 {
 		return c
 	}
-	out := &Scan{Info: s.Info, Pushed: s.Pushed, Nested: r.fields()}
+	out := &Scan{Info: s.Info, Pushed: s.Pushed, Unmarked: s.Unmarked, Nested: r.fields()}
 	at := make([]int, len(s.Cols)) // of the old columns
 	for i, t := range s.Cols {
 		at[i] = -1

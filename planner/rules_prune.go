@@ -84,9 +84,9 @@ func pick(names []string, keep []int) []string {
 }
 
 // shareScans gives the scans of one table in all roots the same columns, so that it is read once. Each reader keeps its
-// own columns by a Calc, and its filter; the source may only apply what all readers agree on.
-func shareScans(roots []Node) ([]Node, error) {
-	cols, pushed, uses := map[string][]int{}, map[string]expr.Expr{}, map[string]int{}
+// own columns by a Calc, and its filter; the source may only apply what all readers agree on, and applies what it can.
+func shareScans(roots []Node, conf *Config) ([]Node, error) {
+	cols, pushed, uses, marked := map[string][]int{}, map[string]expr.Expr{}, map[string]int{}, map[string]bool{}
 	nested := map[string][]expr.Expr{}
 	collect := func(n Node) (Node, error) {
 		s, ok := n.(*Scan)
@@ -107,6 +107,7 @@ func shareScans(roots []Node) ([]Node, error) {
 			pushed[k] = or
 		}
 		uses[k]++
+		marked[k] = marked[k] || !s.Unmarked
 		for _, c := range s.Cols {
 			if !slices.Contains(cols[k], c) {
 				cols[k] = append(cols[k], c)
@@ -132,7 +133,9 @@ func shareScans(roots []Node) ([]Node, error) {
 			if !ok {
 				return mergeCalc(n), nil
 			}
-			shared := &Scan{Info: s.Info, Cols: cols[s.Info.Key], Nested: nested[s.Info.Key], Pushed: pushed[s.Info.Key]}
+			shared := &Scan{Info: s.Info, Cols: cols[s.Info.Key], Nested: nested[s.Info.Key], Pushed: pushed[s.Info.Key],
+				Unmarked: !marked[s.Info.Key]}
+			shared.Pushed = shared.pushed(conf)
 			f := shared.Fields()
 			c := &Calc{In: shared}
 			stored := shared.stored()

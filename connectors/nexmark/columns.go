@@ -2,8 +2,10 @@ package nexmark
 
 import (
 	"math"
+	"slices"
 
 	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // run is a run of events of one kind that are neighbours in a group: their fields follow from the first one and the place.
@@ -26,50 +28,184 @@ func (r *run) at(i int) event {
 	return e
 }
 
-// runsOf appends the runs of events from place from to before place to of a group; row is the place of the first in the batch.
-func (g *generator) runsOf(runs []run, group, from, to int64, row int) []run {
-	for from < to {
-		end := g.total
-		switch {
-		case from < g.person:
-			end = g.person
-		case from < g.person+g.auction:
-			end = g.person + g.auction
-		}
-		end = min(end, to)
-		e := g.in(group, from)
-		e.ms = 0 // not every column needs it
-		runs = append(runs, run{first: e, row: row, n: int(end - from)})
-		row += int(end - from)
-		from = end
+// list are events of one kind that are rows of a batch, in few places each: people and auctions.
+type list struct {
+	rows   []int32
+	events []event // without their times: not every column needs them
+}
+
+// made are the events of a batch. Those of a group that are rows are neighbours: bids, nearly all events, are runs; of the others
+// there are few in a row, and a loop goes over all of the batch.
+type made struct {
+	runs   []run
+	rows   int
+	only   kind // of all rows, noKind when there are several
+	of     [aBid]list
+	masked [len(specs)]bool
+	masks  [len(specs)][]uint64 // a bit for every row: whether it is of the kind
+}
+
+func (m *made) reset() {
+	m.runs, m.rows, m.only, m.masked = m.runs[:0], 0, noKind, [len(specs)]bool{}
+	for i := range m.of {
+		m.of[i].rows, m.of[i].events = m.of[i].rows[:0], m.of[i].events[:0]
 	}
-	return runs
 }
 
-// numbers appends a field of type BIGINT, INT or TIMESTAMP of the batch's events; NULL for events of another kind than
-// only, if that is one.
-func (r *reader) numbers(f field, only kind, col *batch.ColBuilder) {
-	base := col.AppendN(r.rows)
-	eachRun(r, f, only, col, base, col.I64[base:], (*generator).numbers)
+// add appends n events of a group, all of one kind, from place off on.
+func (m *made) add(g *generator, group, off, n int64) {
+	u := run{first: g.untimed(group, off), row: m.rows, n: int(n)}
+	k := u.first.kind
+	if m.rows == 0 {
+		m.only = k
+	} else if m.only != k {
+		m.only = noKind
+	}
+	m.runs = append(m.runs, u)
+	m.rows += u.n
+	if k == aBid {
+		return
+	}
+	l := &m.of[k]
+	for i := range u.n {
+		l.rows, l.events = append(l.rows, int32(u.row+i)), append(l.events, u.at(i))
+	}
 }
 
-// texts is numbers for fields of type STRING.
-func (r *reader) texts(f field, only kind, col *batch.ColBuilder) {
-	base := col.AppendN(r.rows)
-	eachRun(r, f, only, col, base, col.Str[base:], (*generator).texts)
-}
-
-// eachRun has fill write the rows of each run to dst, those of col from base on.
-func eachRun[T any](r *reader, f field, only kind, col *batch.ColBuilder, base int, dst []T, fill func(*generator, field, *run, []T)) {
-	for i := range r.runs {
-		u := &r.runs[i]
-		part := dst[u.row : u.row+u.n]
-		if only != noKind && u.first.kind != only {
-			clear(part)
-			col.NullifyRange(base+u.row, base+u.row+u.n)
-			continue
+// mask is which rows are of kind k.
+func (m *made) mask(k kind) []uint64 {
+	if m.masked[k] {
+		return m.masks[k]
+	}
+	m.masked[k] = true
+	words := (m.rows + 63) >> 6
+	b := slices.Grow(m.masks[k][:0], words)[:words]
+	m.masks[k] = b
+	clear(b)
+	if k != aBid {
+		for _, r := range m.of[k].rows {
+			b[r>>6] |= 1 << (r & 63)
 		}
-		fill(r.s.gen, f, u, part)
+		return b
+	}
+	for i := range m.runs {
+		if u := &m.runs[i]; u.first.kind == k {
+			for r := u.row; r < u.row+u.n; r++ {
+				b[r>>6] |= 1 << (r & 63)
+			}
+		}
+	}
+	return b
+}
+
+// fill appends a column's values of the batch's events. A field of a ROW is NULL for events of another kind.
+func (r *reader) fill(c column, col *batch.ColBuilder) {
+	m := &r.made
+	text := c.typ.Phys() == types.PhysStr
+	switch {
+	case c.typ.Kind == types.Row:
+		r.fillRows(c, col)
+		return
+	case m.rows == 0:
+		return
+	case m.only != noKind && col.Len() == 0 && (c.field == eventType || c.kind != noKind && c.kind != m.only):
+		col.AppendConst(m.rows)
+		if text {
+			col.Str[0] = ""
+		} else {
+			col.I64[0] = int64(m.only)
+		}
+		if c.field != eventType {
+			col.Nullify(0)
+		}
+		return
+	}
+	base := col.AppendN(m.rows)
+	if text {
+		fillEach(m, c, col.Str[base:], r.s.gen, (*generator).texts, (*generator).textsOf)
+	} else {
+		fillEach(m, c, col.I64[base:], r.s.gen, (*generator).numbers, (*generator).numbersOf)
+	}
+	switch {
+	case c.kind == noKind || c.kind == m.only:
+	case base == 0:
+		col.KeepOnly(m.mask(c.kind))
+	default:
+		for _, u := range m.runs {
+			if u.first.kind != c.kind {
+				col.NullifyRange(base+u.row, base+u.row+u.n)
+			}
+		}
+	}
+}
+
+// fillEach makes the values of a column, of bids by run and of others by list.
+func fillEach[T any](m *made, c column, dst []T, g *generator, runs func(*generator, field, *run, []T), lists func(*generator, field, *list, []T)) {
+	for k := range m.of {
+		if len(m.of[k].rows) > 0 && (c.kind == noKind || c.kind == kind(k)) {
+			lists(g, c.field, &m.of[k], dst)
+		}
+	}
+	if m.only != noKind && m.only != aBid || c.kind != noKind && c.kind != aBid {
+		return
+	}
+	for i := range m.runs {
+		if u := &m.runs[i]; u.first.kind == aBid {
+			runs(g, c.field, u, dst[u.row:u.row+u.n])
+		}
+	}
+}
+
+// numbersOf is numbers of the events of a list, in their rows of dst.
+func (g *generator) numbersOf(f field, l *list, dst []int64) {
+	switch f {
+	case eventTime:
+		for i, r := range l.rows {
+			dst[r] = g.millis(l.events[i].n) * 1000
+		}
+	case personID:
+		for i, r := range l.rows {
+			dst[r] = firstID + l.events[i].person
+		}
+	case auctionID:
+		for i, r := range l.rows {
+			dst[r] = firstID + l.events[i].auction
+		}
+	case auctionCategory:
+		for i, r := range l.rows {
+			u := g.of(auctionCategory, l.events[i].n)
+			dst[r] = firstCategory + int64(u.below(categories))
+		}
+	default:
+		for i, r := range l.rows {
+			e := &l.events[i]
+			if f == auctionExpires {
+				e.ms = g.millis(e.n)
+			}
+			dst[r] = g.number(f, e)
+		}
+	}
+}
+
+// textsOf is texts of the events of a list, in their rows of dst.
+func (g *generator) textsOf(f field, l *list, dst []string) {
+	var from []string
+	switch f {
+	case personName:
+		from = g.names
+	case personCity:
+		from = cities
+	case personState:
+		from = states
+	default:
+		for i, r := range l.rows {
+			dst[r] = g.text(f, &l.events[i])
+		}
+		return
+	}
+	for i, r := range l.rows {
+		u := g.of(f, l.events[i].n)
+		dst[r] = from[u.below(uint64(len(from)))]
 	}
 }
 

@@ -9,5 +9,8 @@
 // A table has the columns of the Flink connector (event_type, person, auction, bid, the last three a ROW), or with
 // 'event' = 'bid' the fields of one kind of event as columns of their own.
 //
+// A filter that decides which kinds of events are rows, such as event_type = 1, is applied here: the others are not made. Where a
+// watermark is made of the rows it stays that of all events, since the last row of a call has the time of the last event.
+//
 // It imports connectors and the leaves of sql.
 package nexmark

@@ -138,8 +138,15 @@ func (g *generator) at(n int64) event { return g.in(n/g.total, n%g.total) }
 
 // in is the event at place off of a group.
 func (g *generator) in(group, off int64) event {
+	e := g.untimed(group, off)
+	e.ms = g.millis(e.n)
+	return e
+}
+
+// untimed is in without the time.
+func (g *generator) untimed(group, off int64) event {
 	n := group*g.total + off
-	e := event{n: n, ms: g.millis(n), kind: aBid, person: group*g.person + min(off, g.person-1)}
+	e := event{n: n, kind: aBid, person: group*g.person + min(off, g.person-1)}
 	switch {
 	case off < g.person:
 		e.kind, e.auction = aPerson, group*g.auction-1

@@ -369,7 +369,11 @@ func TestRunsAreTheEvents(t *testing.T) {
 	g := &generator{config: p.config, tables: newTables(p.seed)}
 	checked := 0
 	for _, group := range []int64{0, 1, 700} {
-		for _, u := range g.runsOf(nil, group, 1, g.total-1, 0) {
+		m := made{}
+		m.add(g, group, 1, g.person-1)
+		m.add(g, group, g.person, g.auction)
+		m.add(g, group, g.person+g.auction, g.bid-1)
+		for _, u := range m.runs {
 			fields := []spec{{field: eventType, typ: types.IntType}, {field: eventTime, typ: types.TimestampMs}}
 			for _, f := range append(fields, specs[u.first.kind]...) {
 				ns, ss := make([]int64, u.n), make([]string, u.n)

@@ -57,6 +57,7 @@ func Connector() connectors.Connector {
 			return err == nil && p.events > 0, err
 		},
 		ReadsFields: func(*catalog.Table, int) bool { return true },
+		PushFilter:  pushFilter,
 		NewSource:   func(_ context.Context, spec connectors.SourceSpec) (connectors.Source, error) { return newSource(spec) },
 	}
 }
@@ -165,7 +166,7 @@ func (p *plan) resolve(t *catalog.Table) error {
 		case c.Kind == catalog.Metadata:
 			return diag.New(diag.Semantic, t.Options.Pos("connector"), "table %s: connector 'nexmark' has no metadata column '%s'", t.Name, c.Key)
 		case c.Kind != catalog.Physical:
-			p.columns = append(p.columns, column{})
+			p.columns = append(p.columns, column{kind: noKind})
 			continue
 		}
 		col, err := p.column(t, c.Name, c.Type)

@@ -23,6 +23,8 @@ type source struct {
 	gen     *generator
 	splits  int64
 	columns []column // to produce
+	keep    []bool   // by kind of event: whether they are rows
+	marked  bool     // events that are not count for a watermark
 }
 
 func newSource(spec connectors.SourceSpec) (*source, error) {
@@ -36,6 +38,12 @@ func newSource(spec connectors.SourceSpec) (*source, error) {
 	}
 	for i, c := range spec.Columns {
 		s.columns = append(s.columns, p.columns[c].part(spec.Path(i)))
+	}
+	s.keep = []bool{true, true, true}
+	if only := kindOf(p.event); only != noKind {
+		s.keep = []bool{only == aPerson, only == anAuction, only == aBid}
+	} else if k := p.kinds(spec.Filter); k != nil {
+		s.keep, s.marked = k, spec.Marked
 	}
 	return s, nil
 }
@@ -130,8 +138,7 @@ type reader struct {
 	s      *source
 	splits []*splitState
 	turn   int
-	runs   []run // of the batch being made
-	rows   int   // and its events
+	made   made
 	buf    []byte
 	ends   []int
 }
@@ -216,38 +223,24 @@ func (r *reader) due(st *splitState, now time.Time) int64 {
 
 // emit makes events of a split up to its event to.
 func (r *reader) emit(st *splitState, to int64, out *batch.Builder) connectors.Progress {
-	g, only := r.s.gen, kindOf(r.s.plan.event)
-	low, high := int64(0), g.total
-	switch only {
-	case aPerson:
-		high = g.person
-	case anAuction:
-		low, high = g.person, g.person+g.auction
-	case aBid:
-		low = g.person + g.auction
-	}
-	r.runs, r.rows = r.runs[:0], 0
-	from := st.next
-	for st.next < to && r.rows < batch.Size {
+	g := r.s.gen
+	r.made.reset()
+	from, lastIsRow := st.next, true
+	for st.next < to && r.made.rows < batch.Size {
 		off := st.next % g.total
-		group := st.next/g.total*st.splits + st.index
-		// One group at a time: its events that are rows are neighbours.
-		n := min(g.total-off, to-st.next)
-		first, last := max(off, low), min(off+n, high)
-		if last-first >= int64(batch.Size-r.rows) {
-			last = first + int64(batch.Size-r.rows)
-			n = last - off
-		}
-		if first < last {
-			r.runs = g.runsOf(r.runs, group, first, last, r.rows)
-			r.rows += int(last - first)
-		}
-		st.next += n
+		var end int64
+		end, lastIsRow = r.group(st.next/g.total*st.splits+st.index, off, min(g.total, off+to-st.next))
+		st.next += end - off
+	}
+	if r.s.marked && !lastIsRow {
+		// The last event has the latest time. The engine's filter drops it.
+		off := (st.next - 1) % g.total
+		r.made.add(g, (st.next-1)/g.total*st.splits+st.index, off, 1)
 	}
 	for i, c := range r.s.columns {
 		r.fill(c, out.Cols[i])
 	}
-	out.RowsDone(r.rows)
+	out.RowsDone(r.made.rows)
 	p := connectors.Progress{Split: st.name, Position: st.position(), Records: int(st.next - from), Lag: -1}
 	if st.next >= st.limit {
 		st.done, p.Done = true, true
@@ -255,24 +248,33 @@ func (r *reader) emit(st *splitState, to int64, out *batch.Builder) connectors.P
 	return p
 }
 
-// fill appends a column's values of the batch's events. A field of a ROW is NULL for events of another kind.
-func (r *reader) fill(c column, col *batch.ColBuilder) {
-	if c.typ.Kind == types.Row {
-		r.fillRows(c, col)
-		return
+// group takes the events of a group from place off to before place end that are rows, until the batch is full, and gives the
+// place where it stopped: behind a row, or at end.
+func (r *reader) group(group, off, end int64) (at int64, lastIsRow bool) {
+	g := r.s.gen
+	first := int64(0)
+	for k, n := range [...]int64{g.person, g.auction, g.bid} {
+		from, to := max(off, first), min(end, first+n)
+		if first += n; from >= to {
+			continue
+		}
+		if lastIsRow = r.s.keep[k]; !lastIsRow {
+			continue
+		}
+		n := min(to-from, int64(batch.Size-r.made.rows))
+		r.made.add(g, group, from, n)
+		if r.made.rows == batch.Size {
+			return from + n, true
+		}
 	}
-	if c.typ.Phys() == types.PhysStr {
-		r.texts(c.field, c.kind, col)
-	} else {
-		r.numbers(c.field, c.kind, col)
-	}
+	return end, lastIsRow
 }
 
 // fillRows appends a column of ROWs: NULL for events of another kind. The batch's values are parts of one string.
 func (r *reader) fillRows(c column, col *batch.ColBuilder) {
 	r.buf, r.ends = r.buf[:0], r.ends[:0]
-	for j := range r.runs {
-		u := &r.runs[j]
+	for j := range r.made.runs {
+		u := &r.made.runs[j]
 		for k := range u.n {
 			if u.first.kind == c.kind {
 				e := u.at(k)
