@@ -127,17 +127,17 @@ func (s *joinSide) put(b bucket, c *currentRow) error {
 		s.val = append(s.val, c.image...)
 		return b.put(c.sub, s.val)
 	}
-	copies := 1
-	if old, ok, err := b.get(c.sub); err != nil {
+	head := len(s.val)
+	s.val = append(s.val, 1) // copy
+	old, added, err := b.add(c.sub, s.val)
+	if added || err != nil {
 		return err
-	} else if ok {
-		e, err := s.decode(c.sub, old)
-		if err != nil {
-			return err
-		}
-		copies += e.copies
 	}
-	s.val = binary.AppendUvarint(s.val, uint64(copies))
+	e, err := s.decode(c.sub, old)
+	if err != nil {
+		return err
+	}
+	s.val = binary.AppendUvarint(s.val[:head], uint64(1+e.copies))
 	return b.put(c.sub, s.val)
 }
 

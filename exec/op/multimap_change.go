@@ -12,6 +12,13 @@ import (
 
 // put sets the value of sub. sub and val must not be borrowed from m.
 func (b bucket) put(sub, val []byte) error {
+	if done, err := b.putSmall(sub, val); done || err != nil {
+		return err
+	}
+	return b.putLarge(sub, val)
+}
+
+func (b bucket) putLarge(sub, val []byte) error {
 	m := b.m
 	if m.refs[b.i] == checkpoint.NoRow {
 		ref, _, err := m.roots.Insert(m.keys, b.i, 0)
@@ -317,6 +324,9 @@ func (b bucket) remove(sub []byte) (existed bool, err error) {
 	m := b.m
 	if m.refs[b.i] == checkpoint.NoRow {
 		return false, nil
+	}
+	if existed, done := b.removeSmall(sub); done {
+		return existed, nil
 	}
 	found, err := b.locate(sub)
 	if !found || err != nil {

@@ -213,6 +213,10 @@ func (f *multimapFuzz) change(b bucket, k string) {
 		if old, ok := es[string(sub)]; ok && f.r.IntN(2) == 0 {
 			val = bytes.Repeat([]byte{'r'}, len(old.val)) // the same size: in place
 		}
+		if f.r.IntN(3) == 0 {
+			f.add(b, es, sub, val)
+			return
+		}
 		f.check(b.put(sub, val))
 		es[string(sub)] = modelEntry{string(val), f.s.now}
 	case 4, 5, 6:
@@ -261,6 +265,21 @@ func (f *multimapFuzz) change(b bucket, k string) {
 			f.check(b.clear())
 			clear(es)
 		}
+	}
+}
+
+// add puts an entry where there is none.
+func (f *multimapFuzz) add(b bucket, es map[string]modelEntry, sub, val []byte) {
+	f.t.Helper()
+	e, there := es[string(sub)]
+	there = there && (f.ttl == 0 || e.at+f.ttl > f.s.now)
+	old, added, err := b.add(sub, val)
+	f.check(err)
+	if added == there || there && string(old) != e.val {
+		f.t.Fatalf("add %q: %v %d bytes, want %v %d", sub, added, len(old), !there, len(e.val))
+	}
+	if added {
+		es[string(sub)] = modelEntry{string(val), f.s.now}
 	}
 }
 

@@ -208,10 +208,53 @@ func BenchmarkOperators(b *testing.B) {
 		side := JoinInput{Schema: s, Keys: []int{0}, Unique: []int{0}}
 		run(b, openOp(b, NewJoin(JoinSpec{Kind: InnerJoin, Left: side, Right: side, NullSafe: []bool{false}, Output: concat(s, s)}), newSubtask(b, 1<<30)), 2, &endless{bs: bs})
 	})
+	for name, alter := range joinBenches {
+		b.Run(name, func(b *testing.B) { benchJoin(b, alter) })
+	}
 	b.Run("lookup-join", func(b *testing.B) { benchLookup(b) })
 	b.Run("unnest", func(b *testing.B) { benchUnnest(b) })
 	b.Run("sort", func(b *testing.B) { benchSort(b) })
 	b.Run("materialize", func(b *testing.B) { benchMaterialize(b) })
+}
+
+// joinBenches are regular joins of inputs that have a row or two of a key.
+var joinBenches = map[string]func(*JoinSpec){
+	"join-inserts": func(s *JoinSpec) { s.Left.InsertOnly, s.Right.InsertOnly = true, true },
+	"left-join": func(s *JoinSpec) {
+		s.Kind, s.Left.InsertOnly, s.Right.InsertOnly = LeftJoin, true, true
+	},
+	"left-join-ttl": func(s *JoinSpec) {
+		s.Kind, s.Left.InsertOnly, s.Right.InsertOnly = LeftJoin, true, true
+		s.Left.TTL, s.Right.TTL = 3_600_000, 3_600_000
+	},
+	"left-join-updates": func(s *JoinSpec) { s.Kind, s.Left.Unique, s.Right.Unique = LeftJoin, []int{2}, []int{0} },
+	"semi-join": func(s *JoinSpec) {
+		s.Kind, s.Left.InsertOnly, s.Right.InsertOnly, s.Output = SemiJoin, true, true, s.Left.Schema
+	},
+	"anti-join": func(s *JoinSpec) {
+		s.Kind, s.Left.InsertOnly, s.Right.InsertOnly, s.Output = AntiJoin, true, true, s.Left.Schema
+	},
+}
+
+// benchJoin joins 131,072 rows of each side, a batch of one and one of the other in turn.
+func benchJoin(b *testing.B, alter func(*JoinSpec)) {
+	s, bs := benchBatches(benchKeys)
+	side := JoinInput{Schema: s, Keys: []int{0}}
+	spec := JoinSpec{Kind: InnerJoin, Left: side, Right: side, NullSafe: []bool{false}, Output: concat(s, s)}
+	alter(&spec)
+	m := startMeter(b)
+	for range b.N {
+		o := openOp(b, NewJoin(spec), newSubtask(b, 1<<30))
+		out := &countRows{}
+		for i := range bs {
+			for port, x := range []*batch.Batch{bs[i], bs[len(bs)-1-i]} {
+				if err := o.Process(port, x, out); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	m.report(b, b.N*2*batch.Size*len(bs))
 }
 
 // benchCalc keeps half of the rows and computes two columns.
