@@ -85,3 +85,41 @@ func TestTimers(t *testing.T) {
 		}
 	}
 }
+
+// Timers of one second that come and go while it lasts take no more memory than those that are there.
+func TestTimersOfASecond(t *testing.T) {
+	var q timers
+	if err := q.open(newSubtask(t, 1<<20), "timers"); err != nil {
+		t.Fatal(err)
+	}
+	var due checkpoint.Keys
+	key := []byte("key")
+	q.add(999, key, checkpoint.HashKey(key))
+	taken := 0
+	for now := range int64(900) {
+		for i := range 100 {
+			key := fmt.Appendf(nil, "%d/%d", now, i)
+			q.add(now+1+int64(i%3), key, checkpoint.HashKey(key))
+		}
+		if err := q.commit(); err != nil {
+			t.Fatal(err)
+		}
+		due.Reset()
+		times, err := q.take(now+1, 1000, &due, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range times {
+			if at != now+1 {
+				t.Fatalf("%d comes at %d", at, now+1)
+			}
+		}
+		taken += len(times)
+		if n := len(q.at[0].times); n > 3*4096 {
+			t.Fatalf("%d timers are kept, %d are left", n, q.keys)
+		}
+	}
+	if taken+q.keys != 900*100+1 {
+		t.Errorf("%d timers came and %d are left", taken, q.keys)
+	}
+}
