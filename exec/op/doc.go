@@ -14,7 +14,7 @@
 //	joins                join_, insertjoin, intervaljoin, temporaljoin, leftpairs, pairs, lookup_
 //	Top-N, duplicates    rank_, dedup_
 //	order, limit         sort, sortmerge, timesort, limit
-//	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page, rowgroups, rowchanges
-//	state, many rows     multimap_, bucketparts, rowlog, valuelist, sortruns; by time: windowlog, cellindex, waitlog_
+//	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page, rowgroups, batchkeys, rowchanges
+//	state, many rows     multimap_, bucketparts, joinlog, valuelist, sortruns; by time: windowlog, cellindex, waitlog_
 //	what is due when     timers, timerset, idlekeys, retention, atend
 package op

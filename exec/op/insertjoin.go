@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
@@ -12,11 +11,13 @@ import (
 
 // insertJoin is the regular inner join of inputs without updates and deletes whose state does not expire: no row is ever
 // looked for but by its join key, so that a side is a log of encoded rows per key. A batch is joined and kept key by key: a
-// key's state is looked for once, the rows it matches are decoded once, and its own rows are added in one piece.
+// key's state is looked for once, the rows it matches are decoded once, its matches leave together, and its own rows are
+// added in one piece.
 type insertJoin struct {
 	exec.Stateless
 	spec  JoinSpec
 	sides [2]insertSide
+	log   *joinLog
 
 	filter  *expr.Filter
 	tests   []bool // per column of the output: filter reads it
@@ -24,12 +25,15 @@ type insertJoin struct {
 	out     *batch.Builder
 	emit    exec.Emitter
 	b       *batch.Batch
+	port    int
 	x, o    *insertSide
+	order   []int32 // the batch's rows by key, physical, and
+	ends    []int32 // where those of each key end
 
 	rows     [][]byte // of the other side, borrowed from its state
 	rowBytes int
 	spans    []matchSpan // per key of the batch: its rows among rows
-	key      int    // being read
+	key      int         // being read
 	visit    func(rows []byte) error
 	pairX    []int32 // physical rows of b, and
 	pairO    []int32 // what they match: rows of o.found
@@ -42,7 +46,6 @@ type insertSide struct {
 	keys  *batchKeys
 	cols  []int // key columns, which the state has as the key only
 	codec *rowCodec
-	log   *rowLog
 	found *batch.Builder // rows of this side that the batch at hand matches
 	out   []*batch.ColBuilder
 	from  []int // per column of this side, where it is among the key columns; -1 = it is none
@@ -71,23 +74,21 @@ func (j *insertJoin) Open(s exec.Subtask) (err error) {
 	left := len(j.spec.Left.Schema.Columns)
 	j.sides[0].out, j.sides[1].out = j.out.Cols[:left], j.out.Cols[left:]
 	j.sides[0].tests, j.sides[1].tests = j.tests[:left], j.tests[left:]
+	format := "join/2"
 	for i, in := range []*JoinInput{&j.spec.Left, &j.spec.Right} {
-		if err := j.sides[i].open(s, [...]string{"left", "right"}[i], in, j.spec.NullSafe); err != nil {
-			return err
-		}
+		j.sides[i].open(in, j.spec.NullSafe)
+		format += fmt.Sprintf(";%v;%s", in.Keys, slottedFormat(in.Schema))
 	}
-	return nil
+	j.log, err = openJoinLog(s, format)
+	return err
 }
 
-func (x *insertSide) open(s exec.Subtask, name string, in *JoinInput, nullSafe []bool) (err error) {
+func (x *insertSide) open(in *JoinInput, nullSafe []bool) {
 	x.keys, x.cols = newBatchKeys(in.Keys, plainKeys(in.Keys, nullSafe)), in.Keys
 	x.codec, x.found = newShortCodec(in.Schema, in.Keys), batch.NewBuilder(in.Schema)
 	for i := range in.Schema.Columns {
 		x.from = append(x.from, slices.Index(in.Keys, i))
 	}
-	format := fmt.Sprintf("join/2;%v;%s", in.Keys, slottedFormat(in.Schema))
-	x.log, err = openRowLog(s, name, format)
-	return err
 }
 
 // Process implements exec.Operator.
@@ -95,8 +96,12 @@ func (j *insertJoin) Process(port int, b *batch.Batch, out exec.Emitter) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	j.b, j.emit, j.x, j.o = b, out, &j.sides[port], &j.sides[1-port]
+	j.b, j.emit, j.port, j.x, j.o = b, out, port, &j.sides[port], &j.sides[1-port]
 	j.x.keys.find(b)
+	j.order, j.ends = j.x.keys.sorted()
+	if err := j.log.probe(&j.x.keys.keys); err != nil {
+		return err
+	}
 	if err := j.join(); err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
@@ -107,18 +112,11 @@ const maxMatchBytes = 8 << 20 // of encoded rows, after which matches are emitte
 
 // join emits the matches of the batch with the rows of the other side.
 func (j *insertJoin) join() error {
-	log, n := j.o.log, j.x.keys.keys.Len()
-	if err := log.probe(&j.x.keys.keys); err != nil {
-		return err
-	}
-	j.spans = resize(j.spans, n)
+	j.spans = resize(j.spans, len(j.ends))
 	clear(j.spans)
-	for g, ref := range log.refs {
-		if ref == checkpoint.NoRow {
-			continue
-		}
+	for g := range j.spans {
 		j.key, j.spans[g].from = g, int32(len(j.rows))
-		if err := log.read(g, j.visit); err != nil {
+		if err := j.log.read(1-j.port, g, j.visit); err != nil {
 			return err
 		}
 		j.spans[g].to = int32(len(j.rows))
@@ -153,19 +151,24 @@ func (j *insertJoin) flush() error {
 		return err
 	}
 	j.o.found.Finish()
-	for i, g := range j.x.keys.of {
-		if g < 0 {
+	from := int32(0)
+	for g, end := range j.ends {
+		matches := j.spans[g]
+		if matches.from == matches.to {
+			from = end
 			continue
 		}
-		r := int32(j.b.Row(i))
-		for o := j.spans[g].from; o < j.spans[g].to; o++ {
-			j.pairX, j.pairO = append(j.pairX, r), append(j.pairO, o)
-		}
-		if len(j.pairX) >= batch.Size {
-			if err := j.emitPairs(); err != nil {
-				return err
+		for _, r := range j.order[from:end] {
+			for o := matches.from; o < matches.to; o++ {
+				j.pairX, j.pairO = append(j.pairX, r), append(j.pairO, o)
+			}
+			if len(j.pairX) >= batch.Size {
+				if err := j.emitPairs(); err != nil {
+					return err
+				}
 			}
 		}
+		from = end
 	}
 	err := j.emitPairs()
 	for _, c := range j.o.found.Cols {
@@ -243,17 +246,12 @@ func (j *insertJoin) columns(x, o []int32, tests bool) {
 
 // keep puts the batch's rows into state, as far as they can match anything.
 func (j *insertJoin) keep() error {
-	keys, log := j.x.keys, j.x.log
-	if err := log.probe(&keys.keys); err != nil {
-		return err
-	}
-	rows, ends := keys.sorted()
 	b := *j.b
-	b.Sel = rows
+	b.Sel = j.order
 	j.x.codec.encode(&b, &j.encoded)
 	from := 0
-	for g, end := range ends {
-		if err := log.add(g, j.encoded.buf, j.encoded.starts[from:end+1]); err != nil {
+	for g, end := range j.ends {
+		if err := j.log.add(j.port, g, j.encoded.buf, j.encoded.starts[from:end+1]); err != nil {
 			return err
 		}
 		from = int(end)

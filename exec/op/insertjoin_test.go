@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
@@ -278,4 +280,132 @@ func BenchmarkInsertJoin(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch.Size), "ns/row")
+}
+
+// The keys of a batch are those of its rows, whether they are one integer or not, with NULL as a key or as none.
+func TestBatchKeys(t *testing.T) {
+	s := types.NewSchema(types.Column{Name: "i", Type: types.BigIntType}, types.Column{Name: "s", Type: types.StringType})
+	for seed := range int64(60) {
+		rnd := rand.New(rand.NewSource(seed))
+		cols := [][]int{{0}, {1}, {0, 1}, {}}[seed%4]
+		strict := cols
+		if seed%3 == 0 {
+			strict = nil
+		}
+		k, enc := newBatchKeys(cols, strict), exec.NewKeyEncoder(cols)
+		for range 3 { // memory is used again
+			b := batch.NewBuilder(s)
+			for range rnd.Intn(200) {
+				for _, c := range b.Cols {
+					switch x := rnd.Intn(9); {
+					case x == 0:
+						c.AppendNull()
+					case c.Type.Phys() == types.PhysI64:
+						c.AppendI64(int64(x) << 40)
+					default:
+						c.AppendStr(strings.Repeat("k", x))
+					}
+				}
+				b.RowDone()
+			}
+			in := *b.Finish()
+			if rnd.Intn(2) == 0 {
+				in.Sel = []int32{}
+				for r := range in.N {
+					if rnd.Intn(3) > 0 {
+						in.Sel = append(in.Sel, int32(r))
+					}
+				}
+			}
+			k.find(&in)
+			order, ends := k.sorted()
+			var want, got []string
+			for i := range in.Len() {
+				r := in.Row(i)
+				if anyNull(&in, strict, r) {
+					if k.of[i] >= 0 {
+						t.Fatalf("seed %d: row %d with NULL has key %d", seed, r, k.of[i])
+					}
+					continue
+				}
+				key := enc.AppendKey(nil, &in, r)
+				want = append(want, fmt.Sprintf("%x %d", key, r))
+				if g := int(k.of[i]); string(k.keys.Key(g)) != string(key) || k.keys.Hashes[g] != checkpoint.HashKey(key) {
+					t.Fatalf("seed %d: row %d has key %x, want %x", seed, r, k.keys.Key(g), key)
+				}
+			}
+			from := int32(0)
+			for g, end := range ends {
+				for _, r := range order[from:end] {
+					got = append(got, fmt.Sprintf("%x %d", k.keys.Key(g), r))
+				}
+				from = end
+			}
+			distinct := map[string]bool{}
+			for g := range k.keys.Len() {
+				distinct[string(k.keys.Key(g))] = true
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if !slices.Equal(got, want) || len(distinct) != len(ends) {
+				t.Fatalf("seed %d: %d keys, %d of them different\n got %v\nwant %v", seed, len(ends), len(distinct), got, want)
+			}
+		}
+	}
+}
+
+// BenchmarkInsertJoinHot joins rows of integers as Nexmark's q4 does: some 15 right rows for each left row, half of them for one
+// in a hundred, with a condition on times. A row is one of either side.
+func BenchmarkInsertJoinHot(b *testing.B) {
+	const events = 1 << 20
+	column := func(name string) types.Column { return types.Column{Name: name, Type: types.BigIntType} }
+	l := types.NewSchema(column("id"), column("time"), column("expires"), column("category"))
+	r := types.NewSchema(column("auction"), column("price"), column("time"))
+	var err error
+	spec := JoinSpec{Kind: InnerJoin, NullSafe: []bool{false}, Output: concat(l, r), Left: JoinInput{Schema: l, Keys: []int{0}, InsertOnly: true},
+		Right: JoinInput{Schema: r, Keys: []int{0}, InsertOnly: true}}
+	if spec.Cond, err = expr.NewBinary("<=", &expr.Column{Index: 6, T: types.BigIntType}, &expr.Column{Index: 2, T: types.BigIntType}); err != nil {
+		b.Fatal(err)
+	}
+	type input struct {
+		port int
+		b    *batch.Batch
+	}
+	var inputs []input
+	rnd := rand.New(rand.NewSource(1))
+	left, right := batch.NewBuilder(l), batch.NewBuilder(r)
+	for i := range int64(events) {
+		last := i / 16
+		if i%16 == 0 {
+			for k, x := range []int64{last, i, i + rnd.Int63n(3000), last % 5} {
+				left.Cols[k].AppendI64(x)
+			}
+			left.RowDone()
+		} else {
+			auction := last / 100 * 100
+			if rnd.Intn(2) == 0 {
+				auction = max(0, last-100+rnd.Int63n(110))
+			}
+			for k, x := range []int64{auction, rnd.Int63n(1e7), i} {
+				right.Cols[k].AppendI64(x)
+			}
+			right.RowDone()
+		}
+		if left.Len() == 300 {
+			inputs, left = append(inputs, input{0, left.Finish()}), batch.NewBuilder(l)
+		}
+		if right.Len() == 1600 {
+			inputs, right = append(inputs, input{1, right.Finish()}), batch.NewBuilder(r)
+		}
+	}
+	b.ReportAllocs()
+	for range b.N {
+		o, out := openOp(b, NewJoin(spec), newSubtask(b, 1<<30)), &countRows{}
+		for _, in := range inputs {
+			if err := o.Process(in.port, in.b, out); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/row")
 }

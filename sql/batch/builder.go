@@ -220,6 +220,7 @@ func gather[T any](dst, src []T, rows []int32) {
 		dst[i] = src[r]
 	}
 }
+
 // Pop drops the last value appended. A decoder uses it when a message names a column twice and the last one counts.
 func (c *ColBuilder) Pop() { c.truncate(c.n - 1) }
 
