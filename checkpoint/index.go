@@ -77,6 +77,28 @@ func (x *index) shrink() {
 	}
 }
 
+// match sets found to the first slot for each of hashes that has its lower half, 0 if there is none. The homes are read before
+// anything is decided on them, so that their cache misses overlap.
+func (x *index) match(hashes, found []uint64) {
+	slots, mask := x.slots, x.mask
+	found = found[:len(hashes)]
+	for i, h := range hashes {
+		found[i] = slots[h&mask]
+	}
+	for i, h := range hashes {
+		s := found[i]
+		if s == 0 || uint32(s>>32) == uint32(h) {
+			continue
+		}
+		for p := (h + 1) & mask; ; p = (p + 1) & mask {
+			if s = slots[p]; s == 0 || uint32(s>>32) == uint32(h) {
+				break
+			}
+		}
+		found[i] = s
+	}
+}
+
 // at finds the slot that holds loc.
 func (x *index) at(hash uint64, loc uint32) uint64 {
 	want := slotOf(hash, loc)

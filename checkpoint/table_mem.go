@@ -104,6 +104,15 @@ func (t *table) resolve(r Ref) uint32 {
 	}
 }
 
+// keyIs tells whether key is that of the row at loc.
+func (t *table) keyIs(loc uint32, key []byte) bool {
+	row := t.rowKey(loc)
+	if len(key) == wordField && len(row) == wordField {
+		return binary.NativeEndian.Uint64(row) == binary.NativeEndian.Uint64(key) && row[8] == key[8]
+	}
+	return bytes.Equal(row, key)
+}
+
 // find is the row of key in memory, live or not.
 func (t *table) find(hash uint64, key []byte) (uint32, bool) {
 	for p := hash & t.x.mask; ; p = (p + 1) & t.x.mask {
@@ -113,7 +122,7 @@ func (t *table) find(hash uint64, key []byte) (uint32, bool) {
 		}
 		if uint32(s>>32) == uint32(hash) {
 			loc := uint32(s) - 1
-			if h := t.a.head(loc); h.hash == hash && bytes.Equal(t.rowKey(loc), key) {
+			if t.a.head(loc).hash == hash && t.keyIs(loc, key) {
 				return loc, true
 			}
 		}
@@ -131,13 +140,9 @@ func (t *table) Probe(keys *Keys, refs []Ref) error {
 		t.pre, t.cand = make([]uint64, n), make([]uint64, n)
 	}
 	pre, cand, hashes := t.pre[:n], t.cand[:n], keys.Hashes[:n]
-	slots, mask := t.x.slots, t.x.mask
-	for i, h := range hashes {
-		pre[i] = slots[h&mask]
-	}
-	for i, h := range hashes {
-		cand[i] = ^h
-		if s := pre[i]; s != 0 && uint32(s>>32) == uint32(h) {
+	t.x.match(hashes, pre)
+	for i, s := range pre {
+		if s != 0 {
 			cand[i] = t.a.head(uint32(s) - 1).hash
 		}
 	}
@@ -148,9 +153,9 @@ func (t *table) Probe(keys *Keys, refs []Ref) error {
 		key := keys.Buf[start:keys.Ends[i]]
 		start = keys.Ends[i]
 		refs[i] = NoRow
-		loc, ok := uint32(pre[i])-1, cand[i] == h
-		if ok && !bytes.Equal(t.rowKey(loc), key) || !ok && pre[i] != 0 {
-			loc, ok = t.find(h, key)
+		loc, ok := uint32(pre[i])-1, pre[i] != 0
+		if ok && (cand[i] != h || !t.keyIs(loc, key)) {
+			loc, ok = t.find(h, key) // another key with the lower half of this hash is in the way
 		}
 		if ok {
 			if t.visible(loc) {

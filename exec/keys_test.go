@@ -42,6 +42,10 @@ func TestKeyEncoder(t *testing.T) {
 			e := NewKeyEncoder(cols)
 			var keys checkpoint.Keys
 			e.Encode(&in, &keys)
+			var spare checkpoint.Keys
+			if !slices.Equal(e.Hashes(&in, &spare), keys.Hashes) {
+				t.Fatalf("columns %v: hashes alone differ from those of the keys", cols)
+			}
 			if keys.Len() != in.Len() {
 				t.Fatalf("%d keys of %d rows", keys.Len(), in.Len())
 			}

@@ -105,17 +105,17 @@ func (s *shipper) Emit(b *batch.Batch) error {
 	if s.ship != Hash || len(s.to) == 1 {
 		return s.put(s.next, b, s.all(b))
 	}
-	s.enc.Encode(b, &s.keys)
+	hashes := s.enc.Hashes(b, &s.keys)
 	for t := range s.rows {
 		s.rows[t] = s.rows[t][:0]
 	}
 	if b.Sel == nil {
-		for i, h := range s.keys.Hashes {
+		for i, h := range hashes {
 			t := s.target[checkpoint.KeyGroup(h)]
 			s.rows[t] = append(s.rows[t], int32(i))
 		}
 	} else {
-		for i, h := range s.keys.Hashes {
+		for i, h := range hashes {
 			t := s.target[checkpoint.KeyGroup(h)]
 			s.rows[t] = append(s.rows[t], b.Sel[i])
 		}
