@@ -212,6 +212,41 @@ func TestDamagedSegment(t *testing.T) {
 	}
 }
 
+// A barrier allocates nothing for a row that changed, neither while the subtask waits nor when the segment is written.
+func TestSealAllocatesNothingPerRow(t *testing.T) {
+	bk, tb := openTable(t, testOwner(t), 1<<30)
+	defer bk.Close()
+	const rows = 20_000
+	var keys Keys
+	refs, ks := make([]Ref, 1000), make([]uint64, 1000)
+	id := ID(0)
+	run := func() {
+		for next := uint64(0); next < rows; {
+			for j := range ks {
+				ks[j], next = next, next+1
+			}
+			intKeys(&keys, ks)
+			if err := count(tb, &keys, refs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id++
+		async, err := bk.Seal(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := async(bg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		run()
+	}
+	if n := testing.AllocsPerRun(5, run) / rows; n > 0.02 {
+		t.Errorf("%.4f allocations a row", n)
+	}
+}
+
 // BenchmarkSeal changes 100,000 of a million rows between barriers.
 func BenchmarkSeal(b *testing.B) {
 	owner, err := OwnDir(b.TempDir() + "/job")

@@ -67,12 +67,12 @@ func (e *endless) next() (*batch.Batch, exec.Watermark) {
 	return b, exec.Watermark((e.n - 1) * batch.Size)
 }
 
-// run measures turns of an operator whose ports all get the same rows; figures are for a row of any port.
-func run(b *testing.B, o exec.Operator, ports int, e *endless) {
+// turns gives an operator, all of whose ports get the same rows, so many batches and a watermark.
+func turns(b testing.TB, o exec.Operator, ports, batches int, e *endless) func() {
 	out := &countRows{}
-	turn := func() {
+	return func() {
 		var w exec.Watermark
-		for range benchTurn {
+		for range batches {
 			var x *batch.Batch
 			x, w = e.next()
 			for p := range ports {
@@ -85,6 +85,11 @@ func run(b *testing.B, o exec.Operator, ports int, e *endless) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// run measures turns of an operator; figures are for a row of any port.
+func run(b *testing.B, o exec.Operator, ports int, e *endless) {
+	turn := turns(b, o, ports, benchTurn, e)
 	for range 2 * len(e.bs) / benchTurn {
 		turn()
 	}
@@ -146,8 +151,25 @@ func (w *windowed) Process(port int, b *batch.Batch, out exec.Emitter) error {
 	return w.tvf.Process(0, b, &toPort{w.Operator, port, out})
 }
 
-func BenchmarkOperators(b *testing.B) {
-	s, bs := benchBatches(benchKeys)
+// operatorCase is an operator whose ports all get the same rows.
+type operatorCase struct {
+	name  string
+	ports int
+	make  func() exec.Operator
+}
+
+// rows are what the operator is given.
+func (c operatorCase) rows() *endless {
+	keys := benchKeys
+	if strings.HasPrefix(c.name, "window-") {
+		keys = benchWindowKeys
+	}
+	_, bs := benchBatches(keys)
+	return &endless{bs: bs}
+}
+
+func operatorCases(b testing.TB) []operatorCase {
+	s, _ := benchBatches(1)
 	t, ts := s.Columns[1].Type, s.Columns[2].Type
 	aggOut := func(cols ...types.Column) *types.Schema {
 		return types.NewSchema(append([]types.Column{s.Columns[0], {Name: "n", Type: t}, {Name: "s", Type: t}, {Name: "m", Type: t}}, cols...)...)
@@ -165,11 +187,8 @@ func BenchmarkOperators(b *testing.B) {
 		return OverSpec{Input: s, Partition: []int{0}, Order: SortKey{Col: 2}, By: by, Calls: []expr.OverCall{call}, Frame: f,
 			Output: concat(s, types.NewSchema(types.Column{Name: "s", Type: t}))}
 	}
-	for _, c := range []struct {
-		name  string
-		ports int
-		make  func() exec.Operator
-	}{
+	side := JoinInput{Schema: s, Keys: []int{0}, Unique: []int{0}}
+	return []operatorCase{
 		{"filter-project", 1, NewCalc(benchCalc(b, t))},
 		{"union", 2, NewUnion()},
 		{"grouping-sets", 1, NewExpand(ExpandSpec{Nulls: [][]int{{}, {0}}, IDs: []int64{0, 1}, Output: concat(s, types.NewSchema(types.Column{Name: "id", Type: types.BigIntType}))})},
@@ -194,27 +213,30 @@ func BenchmarkOperators(b *testing.B) {
 		{"normalize", 1, NewNormalize(NormalizeSpec{Input: s, Key: []int{0}, EmitUpdateBefore: true})},
 		{"match", 1, NewMatch(matchBench(b, s))},
 		{"top10", 1, NewRank(RankSpec{Input: s, Strategy: RankAppend, Partition: []int{0}, Order: []SortKey{{Col: 1, Desc: true}}, From: 1, To: 10, ToColumn: -1, EmitUpdateBefore: true, Output: s})},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			keys := benchKeys
-			if strings.HasPrefix(c.name, "window-") {
-				keys = benchWindowKeys
-			}
-			_, fresh := benchBatches(keys) // the times of those of another benchmark went on
-			run(b, openOp(b, c.make, newSubtask(b, 1<<30)), c.ports, &endless{bs: fresh})
+		{"join", 2, NewJoin(JoinSpec{Kind: InnerJoin, Left: side, Right: side, NullSafe: []bool{false}, Output: concat(s, s)})},
+	}
+}
+
+func BenchmarkOperators(b *testing.B) {
+	for _, c := range operatorCases(b) {
+		b.Run(c.name, func(b *testing.B) { run(b, openOp(b, c.make, newSubtask(b, 1<<30)), c.ports, c.rows()) })
+	}
+	for name, make := range repeatedCases {
+		b.Run(name, func(b *testing.B) {
+			o, bs, rows := make(b)
+			defer o.Close()
+			repeat(b, o, bs, rows)
 		})
 	}
-	b.Run("join", func(b *testing.B) {
-		side := JoinInput{Schema: s, Keys: []int{0}, Unique: []int{0}}
-		run(b, openOp(b, NewJoin(JoinSpec{Kind: InnerJoin, Left: side, Right: side, NullSafe: []bool{false}, Output: concat(s, s)}), newSubtask(b, 1<<30)), 2, &endless{bs: bs})
-	})
 	for name, alter := range joinBenches {
 		b.Run(name, func(b *testing.B) { benchJoin(b, alter) })
 	}
-	b.Run("lookup-join", func(b *testing.B) { benchLookup(b) })
-	b.Run("unnest", func(b *testing.B) { benchUnnest(b) })
 	b.Run("sort", func(b *testing.B) { benchSort(b) })
-	b.Run("materialize", func(b *testing.B) { benchMaterialize(b) })
+}
+
+// repeatedCases are operators that get the same batches again and again, and how many rows a batch counts as.
+var repeatedCases = map[string]func(testing.TB) (exec.Operator, []*batch.Batch, int){
+	"lookup-join": benchLookup, "unnest": benchUnnest, "materialize": benchMaterialize,
 }
 
 // joinBenches are regular joins of inputs that have a row or two of a key.
@@ -258,7 +280,7 @@ func benchJoin(b *testing.B, alter func(*JoinSpec)) {
 }
 
 // benchCalc keeps half of the rows and computes two columns.
-func benchCalc(b *testing.B, t types.Type) CalcSpec {
+func benchCalc(b testing.TB, t types.Type) CalcSpec {
 	col := func(i int) expr.Expr { return &expr.Column{Index: i, T: t} }
 	make := func(op string, l, r expr.Expr) expr.Expr {
 		x, err := expr.NewBinary(op, l, r)
@@ -275,7 +297,7 @@ func benchCalc(b *testing.B, t types.Type) CalcSpec {
 }
 
 // matchBench finds a row that is followed by one with a greater value and that by one with a smaller.
-func matchBench(b *testing.B, s *types.Schema) MatchSpec {
+func matchBench(b testing.TB, s *types.Schema) MatchSpec {
 	t := s.Columns[1].Type
 	value := func(v int) MatchRef { return MatchRef{Var: v, Col: 1, Type: t} }
 	compare := func(op string, l, r int) expr.Expr {
@@ -295,7 +317,7 @@ func matchBench(b *testing.B, s *types.Schema) MatchSpec {
 }
 
 // benchLookup looks a thousand keys up in a cache that has them.
-func benchLookup(b *testing.B) {
+func benchLookup(b testing.TB) (exec.Operator, []*batch.Batch, int) {
 	bus := memory.NewBus()
 	spec := lookupSpec(bus, "lookup.cache", "PARTIAL", "lookup.partial-cache.max-rows", "100000")
 	var rows [][]types.Datum
@@ -314,12 +336,11 @@ func benchLookup(b *testing.B) {
 	}
 	bus.Rows("dim").Set(rows...)
 	o := openOp(b, NewLookupJoin(spec), newSubtask(b, 1<<20))
-	defer o.Close()
-	repeat(b, o, []*batch.Batch{in.Finish()}, batch.Size)
+	return o, []*batch.Batch{in.Finish()}, batch.Size
 }
 
 // benchUnnest repeats rows for each of the three entries of an array; figures are for a row that comes out.
-func benchUnnest(b *testing.B) {
+func benchUnnest(b testing.TB) (exec.Operator, []*batch.Batch, int) {
 	array := types.ArrayOf(types.BigIntType)
 	s := types.NewSchema(types.Column{Name: "k", Type: types.BigIntType}, types.Column{Name: "a", Type: array})
 	in := batch.NewBuilder(s)
@@ -329,7 +350,7 @@ func benchUnnest(b *testing.B) {
 		in.RowDone()
 	}
 	o := openOp(b, NewUnnest(UnnestSpec{Arg: &expr.Column{Index: 1, T: array}, Output: types.NewSchema(append(slices.Clone(s.Columns), types.Column{Name: "e", Type: types.BigIntType})...)}), newSubtask(b, 1<<20))
-	repeat(b, o, []*batch.Batch{in.Finish()}, 3*batch.Size)
+	return o, []*batch.Batch{in.Finish()}, 3 * batch.Size
 }
 
 // benchSort sorts 131,072 rows at the end of their input.
@@ -355,7 +376,7 @@ func benchSort(b *testing.B) {
 }
 
 // benchMaterialize replaces the row of a primary key: a -U of the row before and a +U.
-func benchMaterialize(b *testing.B) {
+func benchMaterialize(b testing.TB) (exec.Operator, []*batch.Batch, int) {
 	s, _ := benchBatches(1)
 	o := openOp(b, NewMaterialize(MaterializeSpec{Input: s, Key: []int{0}, InputKey: []int{1}}), newSubtask(b, 1<<30))
 	in := make([]*batch.Batch, 2)
@@ -381,5 +402,5 @@ func benchMaterialize(b *testing.B) {
 	if err := o.Process(0, first.Finish(), &countRows{}); err != nil {
 		b.Fatal(err)
 	}
-	repeat(b, o, in, batch.Size)
+	return o, in, batch.Size
 }

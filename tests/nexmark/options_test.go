@@ -30,6 +30,8 @@ type options struct {
 	limitBin    string        // the program with the queries by hand
 	topics      map[int]topic // with the events, by their number
 	runs        int           // scripts made for Kafka so far
+	memory      string        // that streamsql may take for state, such as 4gb; "" is its default
+	digest      bool          // the queries' results are summed up and printed
 }
 
 // tiny is the number of events of the runs whose cost is taken off: starting, planning, stopping.

@@ -97,7 +97,13 @@ func script(t *testing.T, name string, e engine, o *options, events int) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := o.withSource(string(text), events)
+	s := string(text)
+	if o.digest {
+		if s, err = withDigest(s, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = o.withSource(s, events)
 	s = sinkOptions.ReplaceAllLiteralString(s, o.sink(name))
 	s = sideInput.ReplaceAllStringFunc(s, func(m string) string {
 		abs, err := filepath.Abs(filepath.Join("../flink", sideInput.FindStringSubmatch(m)[1]))

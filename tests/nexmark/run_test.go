@@ -27,6 +27,7 @@ type cost struct {
 	Checkpoints int     `json:",omitempty"`
 	Checkpoint  int64   `json:",omitempty"` // bytes that the checkpoints wrote, ours to a MiB
 	Error       string  `json:",omitempty"`
+	Result      string  `json:",omitempty"` // the last row printed by a digest
 }
 
 // runner runs a script of an engine over events.
@@ -35,7 +36,10 @@ type runner interface {
 }
 
 // ourRunner starts a process for every script; what it costs to start is in the run over few events too, and goes out.
-type ourRunner struct{ bin string }
+type ourRunner struct {
+	bin  string
+	args []string
+}
 
 func (r ourRunner) run(t *testing.T, script string, events int) cost {
 	t.Helper()
@@ -44,7 +48,7 @@ func (r ourRunner) run(t *testing.T, script string, events int) cost {
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return process(t, events, state, r.bin, "run", file, "--state-dir", state)
+	return process(t, events, state, r.bin, append([]string{"run", file, "--state-dir", state}, r.args...)...)
 }
 
 // checkpoints is in what streamsql says when a job has ended.
@@ -68,6 +72,7 @@ func process(t *testing.T, events int, state, bin string, args ...string) cost {
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.PeakRSS = u.Maxrss << 10
 	}
+	c.Result = lastPrinted(string(out))
 	if m := checkpoints.FindSubmatch(out); m != nil {
 		c.Checkpoints, _ = strconv.Atoi(string(m[1]))
 		mib, _ := strconv.ParseInt(string(m[2]), 10, 64)
@@ -105,6 +110,7 @@ type flinkRunner struct {
 	in    *os.File
 	lines *bufio.Reader
 	state string
+	last  string // line that a digest printed
 }
 
 // startFlink starts a cluster with a slot for each subtask.
@@ -154,6 +160,9 @@ func (r *flinkRunner) answer(t *testing.T, word string) string {
 		if rest, ok := strings.CutPrefix(strings.TrimSuffix(l, "\n"), word); ok {
 			return rest
 		}
+		if printed.MatchString(l) {
+			r.last = l
+		}
 	}
 }
 
@@ -173,7 +182,9 @@ func (r *flinkRunner) ask(t *testing.T, script string) (c cost, row string) {
 	}
 	size := watch(r.state)
 	fmt.Fprintln(r.in, file)
+	r.last = ""
 	line := r.answer(t, "done")
+	c.Result = lastPrinted(r.last)
 	c.StateBytes = size()
 	for _, kv := range strings.Split(line, "\t") {
 		k, v, _ := strings.Cut(kv, "=")
@@ -246,5 +257,9 @@ func newRunner(t *testing.T, e engine, query string, o *options) runner {
 		}
 		return r
 	}
-	return ourRunner{bin: harness.BuildStreamsql(t)}
+	r := ourRunner{bin: harness.BuildStreamsql(t)}
+	if o.memory != "" {
+		r.args = []string{"--memory", o.memory}
+	}
+	return r
 }
