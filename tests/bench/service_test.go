@@ -46,6 +46,12 @@ func (tb *table) String() string {
 func (tb *table) report(t *testing.T, file string, figures any) {
 	t.Helper()
 	t.Logf("\n%s", tb)
+	tb.write(t, file, figures)
+}
+
+// write writes the files of report at full size.
+func (tb *table) write(t *testing.T, file string, figures any) {
+	t.Helper()
 	dir, ok := full()
 	if !ok || t.Failed() {
 		return
