@@ -11,7 +11,6 @@ import (
 
 // allocating are operators that are no hot path, and what they may allocate for a row.
 var allocating = map[string]float64{
-	"match":       8, // a partial match has rows of its own
 	"lookup-join": 2, // a row of the cache is a list of values
 }
 
