@@ -72,6 +72,23 @@ func (p *leftPairs) end(padded bool, k types.RowKind, out exec.Emitter) error {
 	return nil
 }
 
+// group is for a caller that puts the candidates of several groups at once before flush, instead of begin and end: n
+// more of them are a group's. Of a padded one there is the row with NULLs.
+func (p *leftPairs) group(n int, padded bool) {
+	if p.filter == nil {
+		return
+	}
+	first := int32(0)
+	if k := len(p.groups); k > 0 {
+		first = p.groups[k-1].end
+	}
+	end := first + int32(n)
+	for r := first; r < end && !padded; r++ {
+		p.tested = append(p.tested, r)
+	}
+	p.groups = append(p.groups, pairGroup{end: end, padded: padded})
+}
+
 // flush emits the groups ended so far.
 func (p *leftPairs) flush(out exec.Emitter) error {
 	if p.filter == nil {

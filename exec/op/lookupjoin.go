@@ -1,7 +1,9 @@
 package op
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
+
+var errLookupRows = errors.New("the state of rows that a lookup found is damaged")
 
 // LookupJoinSpec describes a join of a stream with a table that is asked, for each row, as it is then.
 type LookupJoinSpec struct {
@@ -117,8 +121,14 @@ type lookupJoin struct {
 	any     chan struct{}    // has a token after a request of the queue was answered
 	free    []*lookupRequest
 
-	distinct map[string]int32
-	asked    []bool
+	slots  []int32 // hash table of a batch's keys: key + 1
+	hashes []uint64
+	asked  []bool
+
+	rows    []int32  // physical rows of the batch being answered, one for each row to leave
+	matches [][]byte // and what stands beside them, encoded
+	decoder keyColumns
+	nothing []byte // the encoding of NULLs only
 }
 
 // Open implements exec.Operator.
@@ -140,7 +150,8 @@ func (j *lookupJoin) Open(s exec.Subtask) (err error) {
 			return err
 		}
 	}
-	j.distinct, j.any, j.wake = map[string]int32{}, make(chan struct{}, 1), exec.WakeFunc(s)
+	j.nothing = make([]byte, len(sp.Output.Columns)-len(sp.Left.Columns))
+	j.any, j.wake = make(chan struct{}, 1), exec.WakeFunc(s)
 	j.ctx, j.cancel = context.WithCancel(exec.ContextOf(s))
 	j.f, err = j.shared.open(j.ctx, s)
 	return err
@@ -206,42 +217,54 @@ func (j *lookupJoin) request(b *batch.Batch, keep bool) (*lookupRequest, error) 
 		return nil, err
 	}
 	r := j.spare()
-	clear(j.distinct)
 	if err := j.askFor(b); err != nil {
 		return nil, err
 	}
+	size := 16
+	for size < 2*b.Len() {
+		size *= 2
+	}
+	j.slots, j.hashes = resize(j.slots, size), j.hashes[:0]
+	clear(j.slots)
 	for i, n := 0, b.Len(); i < n; i++ {
 		row := b.Row(i)
 		k := int32(-1)
 		if j.asked[row] && !(j.kept != nil && b.Kind(row).IsRetract()) {
-			start := len(r.enc)
-			var ok bool
-			if r.enc, ok = appendLookupKey(r.enc, cols, row); ok {
-				if known, seen := j.distinct[string(r.enc[start:])]; seen {
-					k = known
-				} else {
-					k = int32(len(r.ends))
-					j.distinct[string(r.enc[start:])] = k
-					r.ends = append(r.ends, int32(len(r.enc)))
-					for c, v := range cols {
-						r.keys.Cols[c].AppendFrom(v, row)
-					}
-					r.keys.RowDone()
-					start = len(r.enc)
-				}
-			}
-			r.enc = r.enc[:start]
+			k = j.addKey(r, cols, row)
 		}
 		r.keyOf = append(r.keyOf, k)
 	}
 	r.rows = b
 	if keep {
-		for i, n := 0, b.Len(); i < n; i++ {
-			copyRow(r.copy, b, b.Row(i), b.Kind(b.Row(i)))
-		}
-		r.rows = r.copy.Finish()
+		r.rows = r.copyOf(b)
 	}
 	return r, nil
+}
+
+// addKey is the place of the key of a row among those of r, which it may be new to; -1 when it has none.
+func (j *lookupJoin) addKey(r *lookupRequest, cols []*batch.Vec, row int) int32 {
+	start, ok := len(r.enc), false
+	if r.enc, ok = appendLookupKey(r.enc, cols, row); !ok {
+		r.enc = r.enc[:start]
+		return -1
+	}
+	key, mask := r.enc[start:], len(j.slots)-1
+	h := checkpoint.HashKey(key)
+	p := int(h) & mask
+	for ; j.slots[p] != 0; p = (p + 1) & mask {
+		if k := j.slots[p] - 1; j.hashes[k] == h && bytes.Equal(r.key(k), key) {
+			r.enc = r.enc[:start]
+			return k
+		}
+	}
+	k := int32(len(r.ends))
+	j.slots[p] = k + 1
+	j.hashes, r.ends = append(j.hashes, h), append(r.ends, int32(len(r.enc)))
+	for c, v := range cols {
+		r.keys.Cols[c].AppendFrom(v, row)
+	}
+	r.keys.RowDone()
+	return k
 }
 
 // askFor finds the rows to look up: j.asked by physical row.
@@ -271,7 +294,9 @@ func (j *lookupJoin) spare() *lookupRequest {
 		j.free = j.free[:n-1]
 		r.copy.Reset()
 		r.keys.Reset()
-		*r = lookupRequest{copy: r.copy, keyOf: r.keyOf[:0], keys: r.keys, enc: r.enc[:0], ends: r.ends[:0]}
+		clear(r.found)
+		*r = lookupRequest{copy: r.copy, keyOf: r.keyOf[:0], keys: r.keys, enc: r.enc[:0], ends: r.ends[:0],
+			found: r.found[:0], open: r.open[:0], sel: r.sel[:0]}
 		return r
 	}
 	return &lookupRequest{copy: batch.NewBuilder(j.spec.Left), keys: batch.NewBuilder(j.f.keys)}
@@ -295,28 +320,46 @@ func (j *lookupJoin) answer(r *lookupRequest, out exec.Emitter) error {
 		if err != nil {
 			return err
 		}
-		j.pairs.begin()
 		for _, match := range found {
-			j.left(b, row)
-			if _, err := exec.DecodeKey(match, j.pairs.rightCols()); err != nil {
+			j.rows, j.matches = append(j.rows, int32(row)), append(j.matches, match)
+		}
+		switch {
+		case len(found) > 0:
+			j.pairs.group(len(found), false)
+		case j.spec.Outer:
+			j.rows, j.matches = append(j.rows, int32(row)), append(j.matches, j.nothing)
+			j.pairs.group(1, true)
+		}
+		// An update's two rows stay in one batch where they can.
+		if len(j.rows) >= batch.Size-1 && kind != types.UpdateBefore {
+			if err := j.emit(b, out); err != nil {
 				return err
 			}
-			j.pairs.done(kind)
 		}
-		padded := !j.pairs.matched() && j.spec.Outer
-		if padded {
-			j.left(b, row)
-		}
-		if err := j.pairs.end(padded, kind, out); err != nil {
-			return err
-		}
+	}
+	if err := j.emit(b, out); err != nil {
+		return err
 	}
 	j.free = append(j.free, r)
 	if j.kept != nil {
-		if err := j.kept.rows.done(); err != nil {
-			return err
-		}
+		return j.kept.rows.done()
 	}
+	return nil
+}
+
+// emit emits rows of b with what stands beside them.
+func (j *lookupJoin) emit(b *batch.Batch, out exec.Emitter) error {
+	for i, c := range j.pairs.leftCols() {
+		c.AppendRows(b.Cols[i], j.rows)
+	}
+	if err := j.decoder.decode(j.matches, j.pairs.rightCols()); err != nil {
+		return errLookupRows
+	}
+	for _, r := range j.rows {
+		j.pairs.done(b.Kind(int(r)))
+	}
+	clear(j.matches)
+	j.rows, j.matches = j.rows[:0], j.matches[:0]
 	return j.pairs.flush(out)
 }
 
@@ -332,12 +375,6 @@ func (j *lookupJoin) found(r *lookupRequest, i int, kind types.RowKind) (found [
 		err = j.kept.put(i, found)
 	}
 	return found, err
-}
-
-func (j *lookupJoin) left(b *batch.Batch, r int) {
-	for i, c := range j.pairs.leftCols() {
-		c.AppendFrom(b.Cols[i], r)
-	}
 }
 
 // emitReady emits what is answered: in order up to the first request that is not, or whatever is. With wait, it waits

@@ -12,6 +12,7 @@ import (
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/connectors/memory"
 	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
@@ -286,4 +287,37 @@ func TestLookupJoinCacheMissing(t *testing.T) {
 	b.dim()
 	b.rows(0, "a@1:1", "+I a@1:1 a@1:10")
 	b.requests("2 for 2 keys")
+}
+
+// TestLookupJoinAllocations: rows whose keys are cached take no memory of their own: a batch takes some for its texts and, beside
+// the stream, for its request.
+func TestLookupJoinAllocations(t *testing.T) {
+	for _, capacity := range []int{0, 4} {
+		b := newLookupBench(t, async(capacity, false), "lookup.cache", "PARTIAL", "lookup.partial-cache.max-rows", "10000")
+		var dim []string
+		for i := range 700 {
+			dim = append(dim, fmt.Sprintf("key %d@1:%d", i, i))
+		}
+		b.dim(dim...)
+		rows := newTimedBatch(t)
+		for i := range batch.Size {
+			timedRow(t, rows, fmt.Sprintf("+I key %d@1:%d", i%800, i))
+		}
+		left, out := rows.Finish(), &countRows{}
+		turn := func() {
+			if err := b.op.Process(0, left, out); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.op.OnWatermark(1, out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turn()
+		if n := testing.AllocsPerRun(10, turn) / batch.Size; n > 0.02 {
+			t.Errorf("capacity %d: %v allocations a row", capacity, n)
+		}
+		if out.rows == 0 || out.rows%batch.Size != 0 {
+			t.Errorf("capacity %d: %d rows", capacity, out.rows)
+		}
+	}
 }

@@ -20,6 +20,7 @@ type keptLookups struct {
 	missing *exec.Counter
 	sub     []byte
 	list    []byte
+	taken   []byte // entries that were removed in this batch
 	found   [][]byte
 }
 
@@ -36,6 +37,7 @@ func openKeptLookups(s exec.Subtask, spec *LookupJoinSpec) (k *keptLookups, err 
 // begin brings the entries of a batch of left rows into memory.
 func (k *keptLookups) begin(b *batch.Batch) error {
 	k.enc.Encode(b, &k.keys)
+	k.taken = k.taken[:0]
 	return k.rows.probe(&k.keys)
 }
 
@@ -61,7 +63,7 @@ func (k *keptLookups) put(i int, found [][]byte) error {
 	return b.put(k.sub, k.list)
 }
 
-// take removes the newest entry of row i and returns what was found for it, valid until the next call. A row whose entry
+// take removes the newest entry of row i and returns what was found for it, its rows valid until the next batch. A row whose entry
 // has expired is counted, and had none.
 func (k *keptLookups) take(i int) ([][]byte, error) {
 	b := k.rows.at(i)
@@ -75,8 +77,9 @@ func (k *keptLookups) take(i int) ([][]byte, error) {
 		return nil, nil
 	}
 	copy(k.sub, sub)
-	k.list = append(k.list[:0], val...)
-	for rest := k.list; len(rest) > 0; {
+	start := len(k.taken)
+	k.taken = append(k.taken, val...)
+	for rest := k.taken[start:]; len(rest) > 0; {
 		n, w := binary.Uvarint(rest)
 		if w <= 0 || n > uint64(len(rest)-w) {
 			return nil, fmt.Errorf("lookup state is damaged")

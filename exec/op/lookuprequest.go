@@ -3,6 +3,7 @@ package op
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/streamsql/streamsql/connectors"
@@ -22,6 +23,8 @@ type lookupRequest struct {
 	enc   []byte         // their encodings
 	ends  []int32
 	found [][][]byte // per key, its rows, encoded
+	open  []int32    // keys without rows so far
+	sel   []int32    // keys that are asked for
 	err   error
 	done  chan struct{} // closed when found or err is set; nil when it was done at once
 }
@@ -34,6 +37,25 @@ func (r *lookupRequest) ready() bool {
 	default:
 		return r.done == nil
 	}
+}
+
+// copyOf is a copy of b that the request owns.
+func (r *lookupRequest) copyOf(b *batch.Batch) *batch.Batch {
+	rows := b.Sel
+	if rows == nil {
+		for i := range b.N {
+			r.open = append(r.open, int32(i))
+		}
+		rows = r.open
+	}
+	for c, v := range b.Cols {
+		r.copy.Cols[c].AppendRows(v, rows)
+	}
+	for _, row := range rows {
+		r.copy.RowKindDone(b.Kind(int(row)))
+	}
+	r.open = r.open[:0]
+	return r.copy.Finish()
 }
 
 func (r *lookupRequest) key(i int32) []byte {
@@ -71,8 +93,9 @@ var errLookupTimeout = errors.New("the lookup's time is over")
 
 func (f *fetcher) fetchAll(ctx context.Context, r *lookupRequest) error {
 	n := r.keys.Len()
-	r.found = make([][][]byte, n)
-	open := make([]int32, n)
+	r.found, r.open = resize(r.found, n), resize(r.open, n)
+	clear(r.found)
+	open := r.open
 	for i := range open {
 		open[i] = int32(i)
 	}
@@ -104,7 +127,8 @@ func (f *fetcher) fetchAll(ctx context.Context, r *lookupRequest) error {
 func (f *fetcher) ask(ctx context.Context, r *lookupRequest, open []int32) error {
 	all := r.keys.Finish()
 	keys := *all
-	keys.Sel = make([]int32, 0, len(open))
+	r.sel = slices.Grow(r.sel[:0], max(1, len(open))) // not nil, which would be all
+	keys.Sel = r.sel
 	for _, k := range open {
 		if f.cache != nil {
 			if rows, ok := f.cache.get(r.key(k)); ok {
