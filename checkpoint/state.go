@@ -72,6 +72,9 @@ type Table interface {
 	Visit(f func(key, value []byte) bool) error
 	// Len is the number of rows, in memory and on disk.
 	Len() int64
+	// Reserve counts n more bytes, that the operator holds for rows outside the table, in the job's memory; with n < 0 it
+	// gives them back. It reports whether memory is used up: then the operator should put what it holds into the table.
+	Reserve(n int64) (full bool)
 }
 
 // TableOptions describe a table to open.

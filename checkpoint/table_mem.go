@@ -437,6 +437,12 @@ func (t *table) Remove(key []byte) error {
 // Len is the number of rows, including expired ones that no sweep has met yet.
 func (t *table) Len() int64 { return t.n }
 
+// Reserve implements Table.
+func (t *table) Reserve(n int64) bool {
+	t.b.budget.add(n)
+	return t.b.budget.over() > 0
+}
+
 // diskKey is the key of a row in Pebble: table id, hash, key, so that key groups are ranges and a sorted batch of
 // probes walks forward.
 func diskKey(dst []byte, id uint16, hash uint64, key []byte) []byte {

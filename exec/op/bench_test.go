@@ -101,3 +101,37 @@ func BenchmarkWindowsDue(b *testing.B) {
 		}
 	}
 }
+
+// A local aggregate finds its row for each input row; most rows are of few groups, as Nexmark's bids are.
+func BenchmarkLocalCount(b *testing.B) {
+	for _, groups := range []int64{100, 1000, 10_000} {
+		b.Run(fmt.Sprint(groups), func(b *testing.B) {
+			s := types.NewSchema(types.Column{Name: "k", Type: types.BigIntType}, timedSchema.Columns[1])
+			var in []*batch.Batch
+			rnd := rand.New(rand.NewSource(1))
+			for i := range 64 {
+				x := batch.NewBuilder(s)
+				for range batch.Size {
+					k := rnd.Int63n(groups)
+					if rnd.Intn(2) > 0 {
+						k = rnd.Int63n(1 + groups/100)
+					}
+					x.Cols[0].AppendI64(k)
+					x.Cols[1].AppendI64(int64(i) * 10_000)
+					x.RowDone()
+				}
+				in = append(in, x.Finish())
+			}
+			aggs := []expr.Agg{{Kind: expr.AggCountStar, Arg: -1, Filter: -1, Type: types.BigIntType}}
+			o := openOp(b, NewLocalAggregate(LocalAggSpec{Input: s, Keys: []int{0}, Aggs: aggs, Window: &Window{Time: 1, Size: 10_000}, Output: partialSchema(s)}), newSubtask(b, 1<<20))
+			out := &countRows{}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if err := o.Process(0, in[i%64], out); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch.Size, "ns/row")
+		})
+	}
+}

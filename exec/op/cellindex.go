@@ -112,6 +112,14 @@ func (x *cellIndex) size(at int64, group int) int {
 	return size + int(n-min(n, 8))*logChunkMax
 }
 
+// bytes is about how many bytes are listed at time at.
+func (x *cellIndex) bytes(at int64) (n int) {
+	for g := range checkpoint.KeyGroups {
+		n += x.size(at, g)
+	}
+	return n
+}
+
 func eachKey(b []byte, f func(key []byte) error) error {
 	for len(b) > 0 {
 		n, w := binary.Uvarint(b)

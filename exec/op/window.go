@@ -63,7 +63,8 @@ type windowAggregate struct {
 	watermark exec.Watermark // with Proctime: the last millisecond of wall clock that is over
 	restored  *groupTimes    // nil on a fresh start
 	next      exec.Watermark // when the earliest window fires
-	index     *cellIndex     // the groups of every cell
+	index     *cellIndex     // the groups of every cell in the state
+	cache     *windowCache   // cells in memory; nil = none
 
 	slot      windowSlot
 	procSlice int64 // with Proctime: end of the slice of the batch's rows
@@ -127,9 +128,8 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	if w.index, err = openCellIndex(s, "windows.index"); err != nil {
 		return err
 	}
-	for end := range w.index.cells {
-		w.schedule(end)
-	}
+	w.cache = newWindowCache(w)
+	w.scheduleAll()
 	return w.core.openIndexes(s, "windows", w.groupHash)
 }
 
@@ -188,6 +188,18 @@ func (w *windowAggregate) schedule(cell int64) {
 	}
 }
 
+// scheduleAll lowers next to the first window that has not fired.
+func (w *windowAggregate) scheduleAll() {
+	for cell := range w.index.cells {
+		w.schedule(cell)
+	}
+	if w.cache != nil {
+		for cell := range w.cache.cells {
+			w.schedule(cell)
+		}
+	}
+}
+
 // windowsOf is the first and the last end of the windows that need a cell.
 func (w *windowAggregate) windowsOf(cell int64) (first, last int64) {
 	if w.share == shareNone {
@@ -234,6 +246,14 @@ func (w *windowAggregate) Process(_ int, b *batch.Batch, _ exec.Emitter) error {
 
 // process takes rows of the input, or with combined accumulators.
 func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
+	if w.cache != nil && w.restored == nil {
+		return w.cache.process(b, combined)
+	}
+	return w.processRows(b, combined)
+}
+
+// processRows is process for cells that are in the state only.
+func (w *windowAggregate) processRows(b *batch.Batch, combined bool) error {
 	w.enc.Encode(b, &w.groupKeys)
 	w.in, w.sel, w.combined = *b, w.sel[:0], combined
 	w.keys.Reset()
@@ -245,7 +265,7 @@ func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
 			w.place(end, w.passed(w.groupKeys.Hashes[i]))
 		}
 		if w.slot.late {
-			w.late.Add(w.rowsAt(b, b.Row(i)))
+			w.late.Add(w.rowsAt(b, b.Row(i), combined))
 			continue
 		}
 		group, hash := w.groupKeys.Key(i), w.groupKeys.Hashes[i]
@@ -271,8 +291,8 @@ func (w *windowAggregate) process(b *batch.Batch, combined bool) error {
 }
 
 // rowsAt is how many rows physical row r of b stands for.
-func (w *windowAggregate) rowsAt(b *batch.Batch, r int) int64 {
-	if !w.combined {
+func (w *windowAggregate) rowsAt(b *batch.Batch, r int, combined bool) int64 {
+	if !combined {
 		return 1
 	}
 	v := b.Cols[len(b.Cols)-1]
@@ -322,12 +342,7 @@ func (w *windowAggregate) accumulate() error {
 	if err := w.core.groups.Probe(&w.keys, w.refs); err != nil {
 		return err
 	}
-	w.fresh = w.fresh[:0]
-	for i, r := range w.refs {
-		if r == checkpoint.NoRow {
-			w.fresh = append(w.fresh, int32(i))
-		}
-	}
+	w.findFresh()
 	var err error
 	if w.combined {
 		err = w.core.combine(&w.in, &w.keys, w.refs, nil)
@@ -346,6 +361,16 @@ func (w *windowAggregate) accumulate() error {
 	w.sel = w.sel[:0]
 	w.keys.Reset()
 	return nil
+}
+
+// findFresh sets fresh to the places of refs without a row.
+func (w *windowAggregate) findFresh() {
+	w.fresh = w.fresh[:0]
+	for i, r := range w.refs {
+		if r == checkpoint.NoRow {
+			w.fresh = append(w.fresh, int32(i))
+		}
+	}
 }
 
 // rowListed is the flag of a state row that is in the index.
@@ -405,8 +430,18 @@ func (w *windowAggregate) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, e
 			return nil, err
 		}
 	}
+	if w.cache != nil {
+		if err := w.cache.flush(); err != nil {
+			return nil, err
+		}
+	}
 	return binary.BigEndian.AppendUint64(nil, uint64(w.watermark)), w.index.flush()
 }
 
 // Close implements exec.Operator.
-func (w *windowAggregate) Close() error { return nil }
+func (w *windowAggregate) Close() error {
+	if w.cache != nil {
+		w.cache.release()
+	}
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
@@ -152,21 +153,73 @@ func TestWindowAggregateModel(t *testing.T) {
 		{Kind: Session, Size: 15},
 	}
 	for _, w := range windows {
-		for _, distinct := range []bool{false, true} {
-			for seed := range uint64(4) {
-				t.Run(fmt.Sprintf("%d/%d/%d/%v/%d", w.Kind, w.Size, w.Offset, distinct, seed), func(t *testing.T) {
-					runWindowModel(t, w, distinct, seed)
+		for seed := range uint64(4) {
+			run := func(name string, distinct bool, in *types.Schema) {
+				t.Run(fmt.Sprintf("%d/%d/%d/%s/%d", w.Kind, w.Size, w.Offset, name, seed), func(t *testing.T) {
+					runWindowModel(t, w, distinct, in, seed)
 				})
 			}
+			run("false", false, timedSchema)
+			run("true", true, timedSchema)
+			run("numbers", false, numberedSchema)
 		}
 	}
 }
 
-func runWindowModel(t *testing.T, w Window, distinct bool, seed uint64) {
+// numberedSchema is timedSchema with numbers for keys.
+var numberedSchema = types.NewSchema(types.Column{Name: "k", Type: types.BigIntType}, timedSchema.Columns[1], timedSchema.Columns[2])
+
+// modelBatch are random rows, which m gets too.
+func modelBatch(rnd *rand.Rand, in *types.Schema, keys int, now int64, m *windowModel) *batch.Batch {
+	b := batch.NewBuilder(in)
+	for range 1 + rnd.IntN(12) {
+		i, ts, v := rnd.IntN(keys), now-20+rnd.Int64N(60), rnd.Int64N(4)
+		k := string(rune('a' + i))
+		if b.Cols[0].Type.Kind == types.BigInt {
+			k = fmt.Sprint(i)
+			b.Cols[0].AppendI64(int64(i))
+		} else {
+			b.Cols[0].AppendStr(k)
+		}
+		b.Cols[1].AppendI64(ts * 1000)
+		b.Cols[2].AppendI64(v)
+		b.RowDone()
+		m.add(k, ts, v)
+	}
+	return b.Finish()
+}
+
+// disturb makes what is in memory end in the state, or lets it be brought back.
+func disturb(t *testing.T, rnd *rand.Rand, o *timedOp) {
+	w, ok := o.op.(*windowAggregate)
+	if !ok || w.cache == nil {
+		return
+	}
+	var err error
+	switch rnd.IntN(8) {
+	case 0:
+		err = w.cache.evict()
+	case 1:
+		for end := range w.cache.cells {
+			err = w.cache.evictCell(end)
+			w.cache.pause = rnd.IntN(3)
+			break
+		}
+	case 2:
+		_, err = o.op.OnBarrier(checkpoint.Barrier{}, &o.out)
+	default:
+		w.cache.pause = 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runWindowModel(t *testing.T, w Window, distinct bool, in *types.Schema, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, uint64(w.Size)))
 	w.Time = 1
 	aggs := modelAggs(distinct)
-	out := &types.Schema{Columns: []types.Column{timedSchema.Columns[0]}}
+	out := &types.Schema{Columns: []types.Column{in.Columns[0]}}
 	for range aggs {
 		out.Columns = append(out.Columns, timedSchema.Columns[2])
 	}
@@ -177,20 +230,15 @@ func runWindowModel(t *testing.T, w Window, distinct bool, seed uint64) {
 	if seed%2 == 1 {
 		budget = 1 << 14 // state goes to disk
 	}
-	o := newTimedOp(t, NewWindowAggregate(WindowAggSpec{Input: timedSchema, Keys: []int{0}, Aggs: aggs, Window: w, Output: out}), budget)
+	o := newTimedOp(t, NewWindowAggregate(WindowAggSpec{Input: in, Keys: []int{0}, Aggs: aggs, Window: w, Output: out}), budget)
 	m := &windowModel{w: w, wm: -1 << 62}
 	keys := 1 + rnd.IntN(6)
 	now := int64(-200)
 	for step := range 40 {
-		b := batch.NewBuilder(timedSchema)
-		for range 1 + rnd.IntN(12) {
-			k, ts, v := string(rune('a'+rnd.IntN(keys))), now-20+rnd.Int64N(60), rnd.Int64N(4)
-			timedRow(t, b, fmt.Sprintf("%s@%d:%d", k, ts, v))
-			m.add(k, ts, v)
-		}
-		if err := o.op.Process(0, b.Finish(), &o.out); err != nil {
+		if err := o.op.Process(0, modelBatch(rnd, in, keys, now, m), &o.out); err != nil {
 			t.Fatal(err)
 		}
+		disturb(t, rnd, o)
 		if rnd.IntN(4) == 0 {
 			o.restart()
 		}
@@ -227,7 +275,10 @@ func stateRows(t *testing.T, o *timedOp) (n int64) {
 	t.Helper()
 	switch w := o.op.(type) {
 	case *windowAggregate:
-		n = w.core.groups.Len() + w.index.table.Len()
+		if w.cache != nil {
+			n = int64(len(w.cache.cells))
+		}
+		n += w.core.groups.Len() + w.index.table.Len()
 		for _, d := range w.core.distinct {
 			n += d.table.Len()
 		}

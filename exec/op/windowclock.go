@@ -131,8 +131,18 @@ func (c *windowClock) sliceEnds(b *batch.Batch, in *types.Schema, ends []int64) 
 	}
 	// Rows of a slice come together: from and to are its microseconds.
 	from, to, end := int64(0), int64(0), int64(0)
-	for i := range ends {
-		us := v.I64[v.Idx(b.Row(i))]
+	if v.Const || b.Sel != nil {
+		for i := range ends {
+			us := v.I64[v.Idx(b.Row(i))]
+			if us < from || us >= to {
+				end = c.sliceEnd(floorDiv(us, 1000))
+				from, to = (end-c.slice)*1000, end*1000
+			}
+			ends[i] = end
+		}
+		return nil
+	}
+	for i, us := range v.I64[:len(ends)] {
 		if us < from || us >= to {
 			end = c.sliceEnd(floorDiv(us, 1000))
 			from, to = (end-c.slice)*1000, end*1000

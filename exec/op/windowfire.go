@@ -26,6 +26,9 @@ func (w *windowAggregate) advance(wm exec.Watermark, out exec.Emitter) error {
 		return err
 	}
 	w.order = w.index.times(w.order[:0])
+	if w.cache != nil {
+		w.order = w.cache.times(w.order)
+	}
 	if err := w.eachDue(before, func(end int64) error { return w.fire(end, out) }); err != nil {
 		return err
 	}
@@ -33,8 +36,9 @@ func (w *windowAggregate) advance(wm exec.Watermark, out exec.Emitter) error {
 		return err
 	}
 	w.next = exec.MaxWatermark
-	for cell := range w.index.cells {
-		w.schedule(cell)
+	w.scheduleAll()
+	if w.cache != nil {
+		return w.cache.account()
 	}
 	return nil
 }
@@ -167,6 +171,14 @@ func (w *windowAggregate) probe(keys *checkpoint.Keys) error {
 
 // emitCell emits what a cell holds as the window ending at end, and removes it with drop.
 func (w *windowAggregate) emitCell(cell, end int64, drop bool, out exec.Emitter) error {
+	if w.cache != nil {
+		if x := w.cache.cells[cell]; x != nil {
+			if err := w.cache.emit(x, end, out); err != nil || !drop {
+				return err
+			}
+			return w.cache.drop(x)
+		}
+	}
 	start := w.clock.start(end)
 	err := w.eachPage(cell, func() error {
 		keys := w.page.sorted()
@@ -205,6 +217,11 @@ func (w *windowAggregate) removeGroups(keys *checkpoint.Keys) error {
 
 // dropCell removes a cell.
 func (w *windowAggregate) dropCell(cell int64) error {
+	if w.cache != nil {
+		if x := w.cache.cells[cell]; x != nil {
+			return w.cache.drop(x)
+		}
+	}
 	err := w.eachPage(cell, func() error {
 		if err := w.probe(&w.page.keys); err != nil {
 			return err
@@ -224,13 +241,8 @@ func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
 	from, _ := slices.BinarySearch(w.order, w.clock.start(end)+1)
 	to, _ := slices.BinarySearch(w.order, end+1)
 	cells := w.order[from:to]
-	w.merged.reset()
-	for g := 0; g < checkpoint.KeyGroups; {
-		to := w.mergedTogether(cells, g)
-		if err := w.mergeGroups(end, cells, g, to, out); err != nil {
-			return err
-		}
-		g = to
+	if err := w.fireSum(end, cells, out); err != nil {
+		return err
 	}
 	for len(cells) > 0 && w.clock.last(cells[0]) <= end {
 		if err := w.dropCell(cells[0]); err != nil {
@@ -239,6 +251,26 @@ func (w *windowAggregate) fireSlices(end int64, out exec.Emitter) error {
 		cells = cells[1:]
 	}
 	w.order = w.order[to-len(cells):]
+	return nil
+}
+
+// fireSum emits the window ending at end as the sum of cells.
+func (w *windowAggregate) fireSum(end int64, cells []int64, out exec.Emitter) error {
+	if w.cache != nil {
+		if all, err := w.cache.holds(cells); err != nil {
+			return err
+		} else if all {
+			return w.cache.fireSlices(end, cells, out)
+		}
+	}
+	w.merged.reset()
+	for g := 0; g < checkpoint.KeyGroups; {
+		to := w.mergedTogether(cells, g)
+		if err := w.mergeGroups(end, cells, g, to, out); err != nil {
+			return err
+		}
+		g = to
+	}
 	return nil
 }
 
@@ -315,6 +347,11 @@ func (w *windowAggregate) emitMerged(end int64, out exec.Emitter) error {
 // earlier ones.
 func (w *windowAggregate) fireGrowing(end int64, out exec.Emitter) error {
 	first := w.clock.start(end) + w.clock.Slide
+	if w.cache != nil && end != first {
+		if err := w.cache.grow(end, first); err != nil {
+			return err
+		}
+	}
 	if end != first && w.index.cells[end] != nil {
 		if err := w.move(end, first); err != nil {
 			return err

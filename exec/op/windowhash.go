@@ -1,7 +1,6 @@
 package op
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -21,15 +20,19 @@ type windowHashJoin struct {
 	rows   [][]byte
 	maxRow int // bytes of a block of right rows; smaller in tests
 
-	right    checkpoint.Keys // of the block
-	slots    []int32         // first right row by hash, +1
-	chain    []int32         // of each right row the next one with its slot, +1
-	hit      []bool          // of each right row whether it has matched
-	left     checkpoint.Keys
+	at       [2]*batch.Batch // the rows at hand: a batch or all of the left side, the block of the right one
+	none     batch.Batch     // no rows
+	words    [2]*keyWords    // of the keys but window_end, in which rows of a window agree
+	keys     wordTable       // of the block
+	found    []int32
+	head     []int32  // of each key the first right row, +1
+	chain    []int32  // of each right row the next one with its key, +1
+	hit      []bool   // of each right row whether it has matched
 	leftHit  []uint64 // of the window's left rows whether they have matched, a bit each
 	leftSeen int      // left rows before the batch
 
 	pairL, pairR []int32
+	early        []int // columns of out that the condition reads, in front those of the left side
 	alone        []int32
 	out, padded  *batch.Builder
 }
@@ -48,8 +51,23 @@ func (j *windowHashJoin) open(spec *WindowJoinSpec, sides *[2]windowJoinSide) (e
 	}
 	j.out, j.padded = batch.NewBuilder(both), batch.NewBuilder(spec.Output)
 	if spec.Cond != nil {
+		j.early = expr.ColumnsOf(spec.Cond)
 		j.filter, err = expr.CompileFilter(spec.Cond, spec.Session)
 	}
+	var cols [2][]int
+	for k := range spec.Keys[0] {
+		if spec.Keys[0][k] == spec.End[0] && spec.Keys[1][k] == spec.End[1] {
+			continue
+		}
+		for i := range cols {
+			cols[i] = append(cols[i], spec.Keys[i][k])
+		}
+	}
+	for i := range cols {
+		j.words[i] = newKeyWords(spec.Inputs[i], cols[i])
+	}
+	j.words[1].ids = j.words[0].ids
+	j.keys = wordTable{stride: j.words[0].stride, work: &wordWork{}}
 	return err
 }
 
@@ -147,24 +165,28 @@ func (j *windowHashJoin) load(right *logScan) error {
 		}
 		x.log.remove()
 	}
-	b := j.cols[1].Finish()
-	x.enc.Encode(b, &j.right)
-	j.chain, j.hit = resize(j.chain, b.N), resize(j.hit, b.N)
+	j.at[1] = j.cols[1].Finish()
+	j.build()
+	return nil
+}
+
+// build makes the block, at[1], ready to be found by its keys.
+func (j *windowHashJoin) build() {
+	b, plain := j.at[1], j.sides[1].plain
+	j.keys.reset()
+	j.words[0].forget()
+	j.found, j.chain, j.hit = resize(j.found, b.N), resize(j.chain, b.N), resize(j.hit, b.N)
 	clear(j.hit)
-	size := 16
-	for size < 2*b.N {
-		size *= 2
-	}
-	j.slots = resize(j.slots, size)
-	clear(j.slots)
+	j.keys.find(j.words[1].encode(b, nil), j.found, nil)
+	j.head = resize(j.head, j.keys.n)
+	clear(j.head)
 	for i := b.N - 1; i >= 0; i-- { // so that a chain is in the order of arrival
-		if len(x.plain) > 0 && anyNull(b, x.plain, i) {
+		if len(plain) > 0 && anyNull(b, plain, i) {
 			continue
 		}
-		s := &j.slots[int(j.right.Hashes[i])&(size-1)]
-		j.chain[i], *s = *s, int32(i+1)
+		h := &j.head[j.found[i]]
+		j.chain[i], *h = *h, int32(i+1)
 	}
-	return nil
 }
 
 // probe joins some left rows with the block; with last there is no other block, and they are taken out of the state.
@@ -182,21 +204,25 @@ func (j *windowHashJoin) probe(left *logScan, last bool, out exec.Emitter) (err 
 			x.log.remove()
 		}
 	}
-	b := j.cols[0].Finish()
-	x.enc.Encode(b, &j.left)
+	j.at[0] = j.cols[0].Finish()
+	err = j.meet(last, out)
+	j.leftSeen += j.at[0].N
+	return err
+}
+
+// meet joins the left rows at hand with the block; with last there is no other block.
+func (j *windowHashJoin) meet(last bool, out exec.Emitter) error {
+	b, plain := j.at[0], j.sides[0].plain
 	if words := (j.leftSeen + b.N + 63) / 64; j.marksLeft() && words > len(j.leftHit) {
 		j.leftHit = append(j.leftHit, make([]uint64, words-len(j.leftHit))...)
 	}
-	mask := len(j.slots) - 1
-	for i, h := range j.left.Hashes {
-		p := j.slots[int(h)&mask]
-		if p == 0 || len(x.plain) > 0 && anyNull(b, x.plain, i) {
+	j.found = resize(j.found, b.N)
+	j.keys.lookup(j.words[0].encode(b, nil), j.found)
+	for i, k := range j.found {
+		if k < 0 || len(plain) > 0 && anyNull(b, plain, i) {
 			continue
 		}
-		for ; p > 0; p = j.chain[p-1] {
-			if j.right.Hashes[p-1] != h || !bytes.Equal(j.right.Key(int(p-1)), j.left.Key(i)) {
-				continue
-			}
+		for p := j.head[k]; p > 0; p = j.chain[p-1] {
 			j.pairL, j.pairR = append(j.pairL, int32(i)), append(j.pairR, p-1)
 			if len(j.pairL) >= batch.Size {
 				if err := j.match(out); err != nil {
@@ -209,70 +235,81 @@ func (j *windowHashJoin) probe(left *logScan, last bool, out exec.Emitter) (err 
 		return err
 	}
 	if last && j.marksLeft() {
-		err = j.finishLeft(b.N, out)
+		return j.finishLeft(b.N, out)
 	}
-	j.leftSeen += b.N
-	return err
+	return nil
 }
 
 // match emits the pairs that fulfil the condition and notes their rows.
 func (j *windowHashJoin) match(out exec.Emitter) error {
+	if j.filter != nil && len(j.pairL) > 0 {
+		if err := j.narrow(); err != nil {
+			return err
+		}
+	}
 	if len(j.pairL) == 0 {
 		return nil
 	}
-	var b *batch.Batch
-	if half := j.spec.Kind.HalfJoin(); j.filter != nil || !half {
-		w := len(j.cols[0].Cols)
-		for i, c := range j.out.Cols[:w] {
-			c.AppendRows(&j.cols[0].Cols[i].Vec, j.pairL)
-		}
-		for i, c := range j.out.Cols[w:] {
-			c.AppendRows(&j.cols[1].Cols[i].Vec, j.pairR)
+	if !j.spec.Kind.HalfJoin() {
+		for i := range j.out.Cols {
+			j.gather(i)
 		}
 		j.out.RowsDone(len(j.pairL))
-		b = j.out.Finish()
-		if j.filter != nil {
-			var err error
-			if b, err = j.filter.Apply(b); err != nil {
-				return err
-			}
+		if err := out.Emit(j.out.Finish()); err != nil {
+			return err
 		}
-		if !half && b.Len() > 0 {
-			if err := out.Emit(b); err != nil {
-				return err
-			}
-		}
+		j.out.Reset()
 	}
-	j.note(b)
-	j.out.Reset()
+	j.note()
 	j.pairL, j.pairR = j.pairL[:0], j.pairR[:0]
 	return nil
 }
 
-// note notes the rows of the pairs that matched, b; nil = all.
-func (j *windowHashJoin) note(b *batch.Batch) {
-	marks := j.marksLeft()
-	if !marks && !j.pads(1) {
-		return
+// narrow keeps the pairs that fulfil the condition. Only the columns that it reads are made.
+func (j *windowHashJoin) narrow() error {
+	for _, i := range j.early {
+		j.gather(i)
 	}
-	n := len(j.pairL)
-	if b != nil {
-		n = b.Len()
+	j.out.RowsDone(len(j.pairL))
+	b, err := j.filter.Apply(j.out.Finish())
+	if err != nil {
+		return err
 	}
-	for i := range n {
-		p := i
-		if b != nil {
-			p = b.Row(i)
+	if b.Sel != nil {
+		for i, p := range b.Sel {
+			j.pairL[i], j.pairR[i] = j.pairL[p], j.pairR[p]
 		}
-		if marks {
-			l := j.leftSeen + int(j.pairL[p])
-			j.leftHit[l>>6] |= 1 << (l & 63)
-		}
-		j.hit[j.pairR[p]] = true
+		j.pairL, j.pairR = j.pairL[:len(b.Sel)], j.pairR[:len(b.Sel)]
+	}
+	j.out.Reset()
+	return nil
+}
+
+// gather appends the pairs' values of a column of out.
+func (j *windowHashJoin) gather(i int) {
+	if w := len(j.cols[0].Cols); i < w {
+		j.out.Cols[i].AppendRows(j.at[0].Cols[i], j.pairL)
+	} else {
+		j.out.Cols[i].AppendRows(j.at[1].Cols[i-w], j.pairR)
 	}
 }
 
-// finishLeft gives the rows of the left batch, of n rows, that leave because they have matched or have not.
+// note notes that the rows of the pairs have matched.
+func (j *windowHashJoin) note() {
+	if j.marksLeft() {
+		for _, l := range j.pairL {
+			l := j.leftSeen + int(l)
+			j.leftHit[l>>6] |= 1 << (l & 63)
+		}
+	}
+	if j.pads(1) {
+		for _, r := range j.pairR {
+			j.hit[r] = true
+		}
+	}
+}
+
+// finishLeft gives the left rows at hand, n, that leave because they have matched or have not.
 func (j *windowHashJoin) finishLeft(n int, out exec.Emitter) error {
 	j.alone = j.alone[:0]
 	for i := range n {
@@ -307,7 +344,7 @@ func (j *windowHashJoin) give(side int, out exec.Emitter) error {
 				from, at = 1, i-w
 			}
 			if from == side {
-				c.AppendRows(&j.cols[side].Cols[at].Vec, some)
+				c.AppendRows(j.at[side].Cols[at], some)
 				continue
 			}
 			for range some {

@@ -33,7 +33,7 @@ func NewWindowJoin(spec WindowJoinSpec) func() exec.Operator {
 	return func() exec.Operator { return &windowJoin{spec: spec} }
 }
 
-// windowJoin keeps the rows of a side in a log by window and key group. When a window has ended it joins the rows of each
+// windowJoin keeps the rows of a side in memory by window, and from a barrier on in a log by window and key group. When a window has ended it joins the rows of each
 // key group by hash: it holds a block of the right side in memory and reads the left side once for each block.
 type windowJoin struct {
 	spec      WindowJoinSpec
@@ -43,6 +43,8 @@ type windowJoin struct {
 	watermark exec.Watermark
 	next      exec.Watermark // when the first window may end
 	ends      []int64
+	end       int64 // of the last row's window
+	taken     int64 // bytes counted in the job's memory
 
 	in      batch.Batch
 	sel     []int32
@@ -54,6 +56,10 @@ type windowJoin struct {
 
 // windowJoinSide is one side.
 type windowJoinSide struct {
+	input *types.Schema
+	mem   map[int64]*joinedRows // by end
+	free  []*batch.Builder
+	bytes int64 // of mem and free
 	log   *windowLog
 	codec *rowCodec
 	enc   *exec.KeyEncoder
@@ -64,6 +70,7 @@ type windowJoinSide struct {
 func (w *windowJoin) Open(s exec.Subtask) (err error) {
 	for i := range w.sides {
 		x, in := &w.sides[i], w.spec.Inputs[i]
+		x.input, x.mem = in, map[int64]*joinedRows{}
 		x.enc, x.codec = exec.NewKeyEncoder(w.spec.Keys[i]), newRowCodec(in)
 		x.plain = plainKeys(w.spec.Keys[i], w.spec.NullSafe)
 		if x.log, err = openWindowLog(s, [2]string{"left", "right"}[i], "windowjoin/2:"+slottedFormat(in)); err != nil {
@@ -83,27 +90,27 @@ func (w *windowJoin) Open(s exec.Subtask) (err error) {
 // findNext sets next by the windows there are rows of.
 func (w *windowJoin) findNext() {
 	w.next = exec.MaxWatermark
-	for i := range w.sides {
-		for end := range w.sides[i].log.cells {
-			w.next = min(w.next, exec.Watermark(w.clock.fireTime(end)))
-		}
+	w.ends = w.times(w.ends[:0])
+	for _, end := range w.ends {
+		w.next = min(w.next, exec.Watermark(w.clock.fireTime(end)))
 	}
 }
 
 // Process implements exec.Operator.
 func (w *windowJoin) Process(port int, b *batch.Batch, _ exec.Emitter) error {
 	x := &w.sides[port]
-	w.in, w.sel, w.ends = *b, w.sel[:0], w.ends[:0]
+	w.sel, w.ends = w.sel[:0], w.ends[:0]
 	v := b.Cols[w.spec.End[port]]
 	pads := w.join.pads(port)
-	end, fires := int64(0), exec.NoWatermark
+	raw, fires := int64(0), exec.NoWatermark // of the row before
 	for i, n := 0, b.Len(); i < n; i++ {
 		r := b.Row(i)
 		if v.IsNull(r) {
 			return nullTime(r, w.spec.Inputs[port].Columns[w.spec.End[port]].Name)
 		}
-		if at := millis(v, v.Idx(r)); at != end || fires == exec.NoWatermark {
-			end, fires = at, exec.Watermark(w.clock.fireTime(at))
+		if us, ok := rawTime(v, r); !ok || us != raw || fires == exec.NoWatermark {
+			raw, w.end = us, millis(v, v.Idx(r))
+			fires = exec.Watermark(w.clock.fireTime(w.end))
 		}
 		if fires <= w.watermark {
 			w.late.Add(1)
@@ -113,17 +120,22 @@ func (w *windowJoin) Process(port int, b *batch.Batch, _ exec.Emitter) error {
 			continue // it never matches
 		}
 		w.next = min(w.next, fires)
-		w.sel, w.ends = append(w.sel, int32(r)), append(w.ends, end)
+		w.sel, w.ends = append(w.sel, int32(r)), append(w.ends, w.end)
 	}
-	if w.in.Sel = w.sel; len(w.sel) == 0 {
-		return nil
+	for lo, hi := 0, 0; lo < len(w.sel); lo = hi {
+		for hi = lo + 1; hi < len(w.sel) && w.ends[hi] == w.ends[lo]; hi++ {
+		}
+		x.add(w.ends[lo], b, w.sel[lo:hi])
 	}
-	x.enc.Encode(&w.in, &w.keys)
-	x.codec.encode(&w.in, &w.encoded)
-	for i, at := range w.ends {
-		x.log.add(at, w.keys.Hashes[i], w.encoded.row(i))
+	return w.account()
+}
+
+// rawTime is the time in row r of v if one word tells it.
+func rawTime(v *batch.Vec, r int) (int64, bool) {
+	if v.Type.Phys() != types.PhysI64 {
+		return 0, false
 	}
-	return x.log.commit()
+	return v.I64[v.Idx(r)], true
 }
 
 // OnWatermark implements exec.Operator: it joins the windows that have ended, oldest first.
@@ -134,22 +146,30 @@ func (w *windowJoin) OnWatermark(wm exec.Watermark, out exec.Emitter) error {
 	if w.watermark = wm; wm < w.next {
 		return nil
 	}
-	w.ends = w.sides[1].log.times(w.sides[0].log.times(w.ends[:0]))
+	w.ends = w.times(w.ends[:0])
 	w.ends = slices.DeleteFunc(w.ends, func(end int64) bool { return exec.Watermark(w.clock.fireTime(end)) > wm })
-	slices.Sort(w.ends)
-	for _, end := range slices.Compact(w.ends) {
-		if err := w.join.window(end, out); err != nil {
+	for _, end := range w.ends {
+		if err := w.fire(end, out); err != nil {
 			return err
 		}
 	}
 	w.findNext()
+	if err := w.account(); err != nil {
+		return err
+	}
 	return w.join.flush(out)
 }
 
 // OnBarrier implements exec.Operator: the watermark, so that a restore drops no row as late that was in time.
 func (w *windowJoin) OnBarrier(checkpoint.Barrier, exec.Emitter) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(nil, uint64(w.watermark)), nil
+	return binary.BigEndian.AppendUint64(nil, uint64(w.watermark)), w.spillAll()
 }
 
 // Close implements exec.Operator.
-func (w *windowJoin) Close() error { return nil }
+func (w *windowJoin) Close() error {
+	if w.taken != 0 {
+		w.sides[0].log.table.Reserve(-w.taken)
+		w.taken = 0
+	}
+	return nil
+}

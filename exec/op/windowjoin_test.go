@@ -117,13 +117,17 @@ func (c *joinTexts) Emit(b *batch.Batch) error {
 }
 
 // Goal: every kind of window join gives what a nested loop gives, also when the right side of a window is many blocks and
-// the state is on disk. Few keys make the rows of one many.
+// the state is on disk, or rows are in memory, or both after a barrier. Few keys make the rows of one many.
 func TestWindowJoinKinds(t *testing.T) {
 	for kind := InnerJoin; kind <= AntiJoin; kind++ {
-		for seed := range uint64(4) {
+		for seed := range uint64(8) {
 			rnd := rand.New(rand.NewPCG(seed, 9))
 			spec := windowJoinTestSpec(t, kind, seed%2 == 1)
-			o := openOp(t, NewWindowJoin(spec), newSubtask(t, 64<<10))
+			budget := int64(64 << 10)
+			if seed >= 4 {
+				budget = 1 << 30
+			}
+			o := openOp(t, NewWindowJoin(spec), newSubtask(t, budget))
 			if seed%3 > 0 {
 				o.(*windowJoin).join.maxRow = 1 // a block is a chunk
 			}
@@ -139,6 +143,11 @@ func TestWindowJoinKinds(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				if seed >= 6 && rnd.IntN(8) == 0 {
+					if _, err := o.OnBarrier(checkpoint.Barrier{}, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			got := &joinTexts{half: kind.HalfJoin()}
 			for _, wm := range []int64{8, 9, 28, 100} {
@@ -151,7 +160,7 @@ func TestWindowJoinKinds(t *testing.T) {
 				}
 			}
 			for _, x := range o.(*windowJoin).sides {
-				if n := x.log.table.Len(); n != 0 || len(x.log.cells) != 0 {
+				if n := x.log.table.Len(); n != 0 || len(x.log.cells) != 0 || len(x.mem) != 0 {
 					t.Errorf("%s: %d chunks of %d windows are left", kind, n, len(x.log.cells))
 				}
 			}

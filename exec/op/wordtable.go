@@ -17,55 +17,84 @@ type wordTable struct {
 	words        []uint64
 	rows         []byte
 	slots        []uint64 // upper half of the hash, lower half 1 + row; 0 = free; a power of two many
-	hashes       []uint64 // of a batch
 	runs         bool     // equal keys are likely to follow one another
+	work         *wordWork
+}
+
+// wordWork is what find needs for a batch. Tables that are not used at the same time may share it.
+type wordWork struct {
+	hashes, first []uint64 // per key, what its slot had at first
 }
 
 func (t *wordTable) at(i int32) []byte { return t.rows[int(i)*t.size : (int(i)+1)*t.size] }
 
+// memory is the number of bytes it takes.
+func (t *wordTable) memory() int64 {
+	return int64(8*cap(t.words) + cap(t.rows) + 8*cap(t.slots))
+}
+
 func (t *wordTable) reset() {
-	t.n, t.words, t.rows = 0, t.words[:0], t.rows[:0]
+	size := len(t.slots)
+	for size > minSlots && size > 16*t.n { // a large table does not make small ones expensive
+		size /= 2
+	}
+	t.n, t.words, t.rows, t.slots = 0, t.words[:0], t.rows[:0], t.slots[:size]
 	clear(t.slots)
 }
 
+const minSlots = 64
+
 // hashWords is a hash of a key that is good enough for a table in memory.
 func hashWords(key []uint64) uint64 {
-	h := uint64(0x9e3779b97f4a7c15)
+	h := hashSeed
 	for _, w := range key {
-		hi, lo := bits.Mul64(w^0xa0761d6478bd642f, h^0xe7037ed1a0b428db)
-		h = hi ^ lo
+		h = mixWord(h, w)
 	}
 	return h
 }
 
+const hashSeed = uint64(0x9e3779b97f4a7c15)
+
+func mixWord(h, w uint64) uint64 {
+	hi, lo := bits.Mul64(w^0xa0761d6478bd642f, h^0xe7037ed1a0b428db)
+	return hi ^ lo
+}
+
+// hashPair is hashWords of two words.
+func hashPair(x, y uint64) uint64 { return mixWord(mixWord(hashSeed, x), y) }
+
 // find sets at to the rows of keys, stride words each, and creates those that are missing, as zeros; fresh gets the places of
 // the keys that were.
 func (t *wordTable) find(keys []uint64, at, fresh []int32) []int32 {
-	n := len(at)
-	for 2*(t.n+n) > len(t.slots) {
+	if len(t.slots) == 0 {
 		t.grow()
 	}
+	old := t.n
 	if t.runs {
 		fresh = t.findRuns(keys, at, fresh)
 	} else {
 		fresh = t.findEach(keys, at, fresh)
 	}
-	old, size := len(t.rows), t.n*t.size
-	t.rows = slices.Grow(t.rows, size-old)[:size]
-	clear(t.rows[old:])
+	from, to := old*t.size, t.n*t.size
+	t.rows = slices.Grow(t.rows, to-from)[:to]
+	clear(t.rows[from:])
 	return fresh
 }
 
+// findEach reads hashes and first slots in passes of their own, so that misses of the cache overlap.
 func (t *wordTable) findEach(keys []uint64, at, fresh []int32) []int32 {
-	n, s := len(at), t.stride
-	t.hashes = resize(t.hashes, n)
-	for i := range t.hashes {
-		t.hashes[i] = hashWords(keys[i*s : i*s+s])
+	t.hash(keys, len(at))
+	t.work.first = resize(t.work.first, len(at))
+	slots, first, mask := t.slots, t.work.first, uint64(len(t.slots)-1)
+	for i, h := range t.work.hashes {
+		first[i] = slots[h&mask]
 	}
-	mask := uint64(len(t.slots) - 1)
-	for i, h := range t.hashes {
-		// The first slot is that of most keys.
-		if slot := t.slots[h&mask]; slot != 0 && (slot^h)>>32 == 0 {
+	if t.stride == 2 {
+		return t.findPairs(keys, at, fresh)
+	}
+	s := t.stride
+	for i, h := range t.work.hashes {
+		if slot := first[i]; slot != 0 && (slot^h)>>32 == 0 {
 			if k := int(uint32(slot)) - 1; sameWords(t.words[k*s:k*s+s], keys[i*s:]) {
 				at[i] = int32(k)
 				continue
@@ -78,6 +107,43 @@ func (t *wordTable) findEach(keys []uint64, at, fresh []int32) []int32 {
 		at[i] = k
 	}
 	return fresh
+}
+
+// findPairs is the rest of findEach for keys of two words.
+func (t *wordTable) findPairs(keys []uint64, at, fresh []int32) []int32 {
+	keys = keys[:2*len(at)]
+	for i, h := range t.work.hashes {
+		slot := t.work.first[i]
+		if k := int(uint32(slot)) - 1; slot != 0 && (slot^h)>>32 == 0 && t.words[2*k] == keys[2*i] && t.words[2*k+1] == keys[2*i+1] {
+			at[i] = int32(k)
+			continue
+		}
+		k := t.row(h, keys[2*i:2*i+2])
+		if k < 0 {
+			k, fresh = int32(t.n-1), append(fresh, int32(i))
+		}
+		at[i] = k
+	}
+	return fresh
+}
+
+// hash sets hashes to those of n keys, as hashWords makes them.
+func (t *wordTable) hash(keys []uint64, n int) {
+	if t.work == nil {
+		t.work = &wordWork{}
+	}
+	t.work.hashes = resize(t.work.hashes, n)
+	s, hashes := t.stride, t.work.hashes
+	if s != 2 {
+		for i := range hashes {
+			hashes[i] = hashWords(keys[i*s : i*s+s])
+		}
+		return
+	}
+	keys = keys[:2*len(hashes)]
+	for i := range hashes {
+		hashes[i] = hashPair(keys[2*i], keys[2*i+1])
+	}
 }
 
 // findRuns is findEach for keys that often are the one before.
@@ -95,15 +161,17 @@ func (t *wordTable) findRuns(keys []uint64, at, fresh []int32) []int32 {
 	return fresh
 }
 
-// row is the row of a key, -1 when it is new: then it is the last. There is a free slot.
+// row is the row of a key, -1 when it is new: then it is the last.
 func (t *wordTable) row(h uint64, key []uint64) int32 {
 	mask, s := uint64(len(t.slots)-1), t.stride
 	for p := h & mask; ; p = (p + 1) & mask {
 		slot := t.slots[p]
 		if slot == 0 {
-			t.slots[p] = h&^math.MaxUint32 | uint64(t.n+1)
 			t.words = append(t.words, key...)
 			t.n++
+			if t.slots[p] = h&^math.MaxUint32 | uint64(t.n); 2*t.n > len(t.slots) {
+				t.grow()
+			}
 			return -1
 		}
 		if (slot^h)>>32 != 0 {
@@ -125,8 +193,36 @@ func sameWords(key, b []uint64) bool {
 	return diff == 0
 }
 
+// lookup is find for keys that are not to be created: at is -1 for those.
+func (t *wordTable) lookup(keys []uint64, at []int32) {
+	if t.n == 0 {
+		for i := range at {
+			at[i] = -1
+		}
+		return
+	}
+	t.hash(keys, len(at))
+	s, mask := t.stride, uint64(len(t.slots)-1)
+	for i, h := range t.work.hashes {
+		key := keys[i*s : i*s+s]
+		at[i] = -1
+		for p := h & mask; t.slots[p] != 0; p = (p + 1) & mask {
+			slot := t.slots[p]
+			if k := int(uint32(slot)) - 1; (slot^h)>>32 == 0 && sameWords(t.words[k*s:k*s+s], key) {
+				at[i] = int32(k)
+				break
+			}
+		}
+	}
+}
+
 func (t *wordTable) grow() {
-	t.slots = make([]uint64, max(256, 2*len(t.slots)))
+	if size := max(minSlots, 2*len(t.slots)); size <= cap(t.slots) {
+		t.slots = t.slots[:size]
+		clear(t.slots)
+	} else {
+		t.slots = make([]uint64, size)
+	}
 	mask := uint64(len(t.slots) - 1)
 	for k := range t.n {
 		h := hashWords(t.words[k*t.stride : (k+1)*t.stride])
@@ -226,6 +322,51 @@ func (k *keyWords) encode(b *batch.Batch, cells []int64) []uint64 {
 	return words
 }
 
+// decode appends the columns of rows, whose keys are in words, to cols. No key is a text.
+func (k *keyWords) decode(words []uint64, rows []int32, cols []*batch.ColBuilder) {
+	s, at, nulls := k.stride, 1, 0
+	if k.wide {
+		at += (len(k.cols) + 63) / 64
+		nulls = 1
+	}
+	for j, c := range cols {
+		decodeWords(words[at:], s, rows, c)
+		bit := uint64(1) << (j & 63)
+		for i, r := range rows {
+			if words[int(r)*s+nulls+j>>6]&bit != 0 {
+				c.Nullify(c.Len() - len(rows) + i)
+			}
+		}
+		if at++; c.Type.Phys() == types.PhysI128 {
+			at++
+		}
+	}
+}
+
+// decodeWords appends to c the values that begin at the words r·stride, r of rows.
+func decodeWords(words []uint64, stride int, rows []int32, c *batch.ColBuilder) {
+	first := c.AppendN(len(rows))
+	switch c.Type.Phys() {
+	case types.PhysI64:
+		dst := c.I64[first:]
+		for i, r := range rows {
+			dst[i] = int64(words[int(r)*stride])
+		}
+	case types.PhysF64:
+		for i, r := range rows {
+			c.F64[first+i] = math.Float64frombits(words[int(r)*stride])
+		}
+	case types.PhysBool:
+		for i, r := range rows {
+			c.Bool[first+i] = words[int(r)*stride] != 0
+		}
+	case types.PhysI128:
+		for i, r := range rows {
+			c.I128[first+i] = types.Int128{Lo: words[int(r)*stride], Hi: int64(words[int(r)*stride+1])}
+		}
+	}
+}
+
 // column stores a column; words begins with the word of the first row.
 func (k *keyWords) column(b *batch.Batch, v *batch.Vec, ids *textIDs, words []uint64) {
 	n, s := b.Len(), k.stride
@@ -265,7 +406,7 @@ type textIDs struct {
 	ids   map[string]uint64
 	texts []string // by number
 	last  uint64   // number of the last text asked for + 1
-	free  []byte   // room for copies
+	room  textRoom
 	size  int
 }
 
@@ -277,7 +418,7 @@ func (t *textIDs) id(s string) uint64 {
 	}
 	id, ok := t.ids[s]
 	if !ok {
-		id, s = uint64(len(t.texts)), t.keep(s)
+		id, s = uint64(len(t.texts)), t.room.keep(s)
 		t.ids[s], t.texts = id, append(t.texts, s)
 		t.size += len(s) + 64
 	}
@@ -285,8 +426,11 @@ func (t *textIDs) id(s string) uint64 {
 	return id
 }
 
+// textRoom has copies of texts, many in one piece of memory.
+type textRoom struct{ free []byte }
+
 // keep is a copy of s.
-func (t *textIDs) keep(s string) string {
+func (t *textRoom) keep(s string) string {
 	if len(s) == 0 {
 		return ""
 	}
@@ -301,5 +445,5 @@ func (t *textIDs) keep(s string) string {
 func (t *textIDs) forget() {
 	clear(t.ids)
 	clear(t.texts)
-	t.texts, t.last, t.free, t.size = t.texts[:0], 0, nil, 0
+	t.texts, t.last, t.room, t.size = t.texts[:0], 0, textRoom{}, 0
 }

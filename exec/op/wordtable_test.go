@@ -27,7 +27,7 @@ func TestKeyWords(t *testing.T) {
 		}
 		rnd := rand.New(rand.NewPCG(1, uint64(copies)))
 		words := newKeyWords(s, cols)
-		table := wordTable{stride: words.stride, size: 16}
+		table := wordTable{stride: words.stride, size: 16, work: &wordWork{}}
 		enc := exec.NewKeyEncoder(cols)
 		var keys checkpoint.Keys
 		rows := map[string]int32{}
