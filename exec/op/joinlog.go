@@ -2,6 +2,7 @@ package op
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -30,6 +31,7 @@ const (
 	joinLogHead   = 12
 	segmentMin    = 1 << 10
 	segmentMax    = 4 << 10
+	segmentRun    = 32 << 10 // of rows that come in one batch
 )
 
 // segmentBytes is how large the next segment is to be of a key that has n.
@@ -90,9 +92,13 @@ func (l *joinLog) add(side, i int, buf []byte, at []int) error {
 	return nil
 }
 
-// addFirst is addSome for a key without rows. It may stay with these, and gets no more memory than they take.
+// addFirst is addSome for a key without rows. It may stay with these, and gets no more memory than they take. Many rows
+// are left to addSome.
 func (l *joinLog) addFirst(side, i int, buf []byte, at []int) (int, error) {
-	n := fitting(at, segmentMin)
+	n := 0
+	if at[len(at)-1]-at[0] < segmentMin { // addSome puts more than that elsewhere
+		n = len(at) - 1
+	}
 	rows := buf[at[0]:at[n]]
 	ref, _, err := l.roots.Insert(l.keys, i, joinLogHead+len(rows))
 	if err != nil {
@@ -115,17 +121,24 @@ func (l *joinLog) addSome(side, i int, buf []byte, at []int) (int, error) {
 		return 0, err
 	}
 	limit := segmentBytes(segments)
-	if to > from && to-from+at[1]-at[0] > limit {
+	many := at[len(at)-1]-at[0] >= limit
+	if to > from && (many || to-from+at[1]-at[0] > limit) {
 		if err := l.seal(side, i, segments, root[from:to]); err != nil {
 			return 0, err
 		}
+		segments++
 		l.root = append(append(l.root[:0], root[:from]...), root[to:]...)
-		binary.LittleEndian.PutUint32(l.root[4*side:], segments+1)
+		binary.LittleEndian.PutUint32(l.root[4*side:], segments)
 		if side == 0 {
 			binary.LittleEndian.PutUint32(l.root[8:], 0)
 		}
 		l.roots.Set(ref, l.root)
 		root, to = l.root, from
+	}
+	if many { // they need not go through the root
+		n := fitting(at, segmentRun)
+		binary.LittleEndian.PutUint32(l.roots.Mutable(ref)[4*side:], segments+1)
+		return n, l.seal(side, i, segments, buf[at[0]:at[n]])
 	}
 	n := fitting(at, limit-(to-from))
 	rows := buf[at[0]:at[n]]
@@ -147,11 +160,8 @@ func (l *joinLog) addSome(side, i int, buf []byte, at []int) (int, error) {
 
 // fitting is how many rows of those between the places given room has, one at least.
 func fitting(at []int, room int) int {
-	n := len(at) - 1
-	for n > 1 && at[n]-at[0] > room {
-		n--
-	}
-	return n
+	n, _ := slices.BinarySearch(at, at[0]+room+1)
+	return max(n-1, 1)
 }
 
 // segment makes the key of segment n of a side and key i.

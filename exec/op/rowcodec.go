@@ -127,6 +127,13 @@ func (c *rowCodec) encode(b *batch.Batch, e *encodedRows) {
 // layOut finds the places of the rows and makes room for them.
 func (c *rowCodec) layOut(b *batch.Batch, e *encodedRows) {
 	n := b.Len()
+	if !c.texts {
+		for i := range e.starts {
+			e.starts[i] = i * c.head
+		}
+		e.buf = resize(e.buf, n*c.head)
+		return
+	}
 	sizes := c.at[:n]
 	for i := range sizes {
 		sizes[i] = c.head
@@ -163,6 +170,12 @@ func (c *rowCodec) encodeNulls(b *batch.Batch, v *batch.Vec, k int, e *encodedRo
 func (c *rowCodec) encodeColumn(b *batch.Batch, v *batch.Vec, f rowField, e *encodedRows) {
 	switch f.phys {
 	case types.PhysI64:
+		if b.Sel != nil && !v.Const {
+			for i, r := range b.Sel {
+				binary.LittleEndian.PutUint64(e.buf[e.starts[i]+f.slot:], uint64(v.I64[r]))
+			}
+			return
+		}
 		for i := range c.at {
 			binary.LittleEndian.PutUint64(e.buf[e.starts[i]+f.slot:], uint64(v.I64[v.Idx(b.Row(i))]))
 		}
@@ -279,7 +292,11 @@ func (c *rowCodec) decodeTexts(rows [][]byte, slot int, texts string, dst []stri
 
 // decodeNulls makes the values of rows NULL that are; first is the index of the first row.
 func (c *rowCodec) decodeNulls(rows [][]byte, cols []*batch.ColBuilder, first int) {
+	few := len(c.fields) > 0 && len(c.fields) <= 8
 	for i, row := range rows {
+		if few && row[c.lead] == 0 {
+			continue
+		}
 		for k := 0; k < len(c.fields); k += 8 {
 			bits := row[c.lead+k>>3]
 			for j := k; bits != 0 && j < len(c.fields); j, bits = j+1, bits>>1 {
