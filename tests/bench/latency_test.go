@@ -47,8 +47,12 @@ func TestLatency(t *testing.T) {
 	tb.report(t, "latency", runs)
 }
 
-// settle is how long a job runs before its rows count.
-const settle = 3 * time.Second
+const (
+	// settle is how long a job runs before its rows count.
+	settle = 3 * time.Second
+	// lost is how long nothing comes out until rows count as lost; checkpoints may be far apart on a busy machine.
+	lost = 5 * time.Minute
+)
 
 func (r *steady) measure(t *testing.T, k *harness.Broker) {
 	t.Helper()
@@ -66,8 +70,8 @@ INSERT INTO o SELECT t, id + 1, pad FROM i WHERE id >= 0;`, r.Interval.Milliseco
 	began := time.Now()
 	go func() { sent <- send(t, k, in, r.Rate, began, total) }()
 	var ages durations
-	want := -1
-	for n := 0; n != want; {
+	n, want, last := 0, -1, time.Now()
+	for want < 0 || n < want {
 		select {
 		case want = <-sent:
 			continue
@@ -79,6 +83,11 @@ INSERT INTO o SELECT t, id + 1, pad FROM i WHERE id >= 0;`, r.Interval.Milliseco
 		records := read.PollFetches(ctx).Records()
 		cancel()
 		now := time.Now()
+		if len(records) > 0 {
+			last = now
+		} else if now.Sub(last) > lost {
+			t.Fatalf("%d rows of %d came out, and none for %s", n, want, lost)
+		}
 		for _, rec := range records {
 			n++
 			v := rec.Value[len(`{"t":`):]
@@ -90,6 +99,9 @@ INSERT INTO o SELECT t, id + 1, pad FROM i WHERE id >= 0;`, r.Interval.Milliseco
 				ages = append(ages, now.Sub(time.Unix(0, at)))
 			}
 		}
+	}
+	if n > want {
+		t.Errorf("%d rows came out, %d went in", n, want)
 	}
 	elapsed := time.Since(began)
 	p.Kill()
