@@ -7,12 +7,13 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
-// insertJoin is the regular inner join of inputs without updates and deletes whose state does not expire: no row is ever
+// insertJoin is the regular join of inputs without updates and deletes whose state does not expire: no row is ever
 // looked for but by its join key, so that a side is a log of encoded rows per key. A batch is joined and kept key by key: a
 // key's state is looked for once, the rows it matches are decoded once, its matches leave together, and its own rows are
-// added in one piece.
+// added in one piece. For joins that are no inner ones see emitOwn and what follows it.
 type insertJoin struct {
 	exec.Stateless
 	spec  JoinSpec
@@ -37,6 +38,8 @@ type insertJoin struct {
 	visit    func(rows []byte) error
 	pairX    []int32 // physical rows of b, and
 	pairO    []int32 // what they match: rows of o.found
+
+	had, met []bool // per key of the batch: there are rows of this side, of the other one; not of inner joins
 }
 
 type matchSpan struct{ from, to int32 }
@@ -50,12 +53,13 @@ type insertSide struct {
 	out   []*batch.ColBuilder
 	from  []int // per column of this side, where it is among the key columns; -1 = it is none
 	tests []bool
+	outer bool // rows without a match leave with NULLs
 }
 
 // insertsOnly tells whether insertJoin can do the join.
 func (s *JoinSpec) insertsOnly() bool {
 	can := func(in *JoinInput) bool { return in.InsertOnly && in.Unique == nil && in.TTL == 0 }
-	return s.Kind == InnerJoin && can(&s.Left) && can(&s.Right)
+	return (s.Kind == InnerJoin || s.Cond == nil) && can(&s.Left) && can(&s.Right)
 }
 
 // Open implements exec.Operator.
@@ -74,10 +78,15 @@ func (j *insertJoin) Open(s exec.Subtask) (err error) {
 	left := len(j.spec.Left.Schema.Columns)
 	j.sides[0].out, j.sides[1].out = j.out.Cols[:left], j.out.Cols[left:]
 	j.sides[0].tests, j.sides[1].tests = j.tests[:left], j.tests[left:]
+	j.sides[0].outer, j.sides[1].outer = j.spec.Kind.PadsLeft(), j.spec.Kind.PadsRight()
 	format := "join/2"
 	for i, in := range []*JoinInput{&j.spec.Left, &j.spec.Right} {
 		j.sides[i].open(in, j.spec.NullSafe)
 		format += fmt.Sprintf(";%v;%s", in.Keys, slottedFormat(in.Schema))
+	}
+	if j.spec.Kind.HalfJoin() {
+		format += ";half"
+		j.sides[1].bare(j.spec.Right.Schema)
 	}
 	j.log, err = openJoinLog(s, format)
 	return err
@@ -91,6 +100,15 @@ func (x *insertSide) open(in *JoinInput, nullSafe []bool) {
 	}
 }
 
+// bare makes the side's rows ones without columns.
+func (x *insertSide) bare(s *types.Schema) {
+	all := make([]int, len(s.Columns))
+	for i := range all {
+		all[i] = i
+	}
+	x.codec = newShortCodec(s, all)
+}
+
 // Process implements exec.Operator.
 func (j *insertJoin) Process(port int, b *batch.Batch, out exec.Emitter) error {
 	if b.Len() == 0 {
@@ -101,6 +119,14 @@ func (j *insertJoin) Process(port int, b *batch.Batch, out exec.Emitter) error {
 	j.order, j.ends = j.x.keys.sorted()
 	if err := j.log.probe(&j.x.keys.keys); err != nil {
 		return err
+	}
+	if j.spec.Kind != InnerJoin {
+		if err := j.findSides(); err != nil {
+			return fmt.Errorf("join: %w", err)
+		}
+		if err := j.emitOwn(); err != nil {
+			return err
+		}
 	}
 	if err := j.join(); err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -115,6 +141,9 @@ func (j *insertJoin) join() error {
 	j.spans = resize(j.spans, len(j.ends))
 	clear(j.spans)
 	for g := range j.spans {
+		if !j.reads(g) {
+			continue
+		}
 		j.key, j.spans[g].from = g, int32(len(j.rows))
 		if err := j.log.read(1-j.port, g, j.visit); err != nil {
 			return err
@@ -151,10 +180,13 @@ func (j *insertJoin) flush() error {
 		return err
 	}
 	j.o.found.Finish()
+	if err := j.emitOthers(); err != nil {
+		return err
+	}
 	from := int32(0)
 	for g, end := range j.ends {
 		matches := j.spans[g]
-		if matches.from == matches.to {
+		if matches.from == matches.to || j.spec.Kind.HalfJoin() {
 			from = end
 			continue
 		}
@@ -251,7 +283,8 @@ func (j *insertJoin) keep() error {
 	j.x.codec.encode(&b, &j.encoded)
 	from := 0
 	for g, end := range j.ends {
-		if err := j.log.add(j.port, g, j.encoded.buf, j.encoded.starts[from:end+1]); err != nil {
+		n := j.keeps(g, int(end)-from)
+		if err := j.log.add(j.port, g, j.encoded.buf, j.encoded.starts[from:from+n+1]); err != nil {
 			return err
 		}
 		from = int(end)

@@ -18,17 +18,17 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-func insertJoinSpec() JoinSpec {
-	spec := joinTestSpec(InnerJoin)
+func insertJoinSpec(kind JoinKind) JoinSpec {
+	spec := joinTestSpec(kind)
 	spec.Left.InsertOnly, spec.Right.InsertOnly = true, true
 	return spec
 }
 
 func TestInsertJoinRandom(t *testing.T) {
-	for seed := range int64(60) {
+	for seed := range int64(120) {
 		rnd := rand.New(rand.NewSource(seed))
-		m := &joinModel{kind: InnerJoin, cond: rnd.Intn(2) == 0, nullSafe: rnd.Intn(3) == 0, cross: rnd.Intn(8) == 0}
-		spec := insertJoinSpec()
+		m := &joinModel{kind: JoinKind(seed % 6), cond: seed%6 == int64(InnerJoin) && rnd.Intn(2) == 0, nullSafe: rnd.Intn(3) == 0, cross: rnd.Intn(8) == 0}
+		spec := insertJoinSpec(m.kind)
 		spec.NullSafe[0] = m.nullSafe
 		if m.cond {
 			spec.Cond = residual(t)
@@ -78,33 +78,35 @@ func TestInsertJoinRandom(t *testing.T) {
 
 // A key with more matches than a batch has rows leaves in parts.
 func TestInsertJoinManyMatches(t *testing.T) {
-	spec := insertJoinSpec()
-	o := openOp(t, NewJoin(spec), newSubtask(t, 64<<20))
 	const n = 2*batch.Size + 7
-	var left []string
-	for i := range n {
-		left = append(left, fmt.Sprintf("+I 1 %d a%d", i%10, i))
-	}
-	out := &countRows{}
-	for port, rows := range [][]string{left, {"+I 1 1 x", "+I 2 1 y", "+I 1 2 z"}} {
-		if err := o.Process(port, joinBatch([]*types.Schema{spec.Left.Schema, spec.Right.Schema}[port], rows...), out); err != nil {
-			t.Fatal(err)
+	for kind, want := range map[JoinKind]int{InnerJoin: 2 * n, LeftJoin: n + n + 2*n, SemiJoin: n, AntiJoin: n + n, RightJoin: 2*n + 1} {
+		spec := insertJoinSpec(kind)
+		o := openOp(t, NewJoin(spec), newSubtask(t, 64<<20))
+		var left []string
+		for i := range n {
+			left = append(left, fmt.Sprintf("+I 1 %d a%d", i%10, i))
 		}
-	}
-	if out.rows != 2*n {
-		t.Errorf("%d rows, want %d", out.rows, 2*n)
+		out := &countRows{}
+		for port, rows := range [][]string{left, {"+I 1 1 x", "+I 2 1 y", "+I 1 2 z"}} {
+			if err := o.Process(port, joinBatch([]*types.Schema{spec.Left.Schema, spec.Right.Schema}[port], rows...), out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.rows != want {
+			t.Errorf("%v: %d rows, want %d", kind, out.rows, want)
+		}
 	}
 }
 
 // Other joins keep to the state that can take rows back.
 func TestInsertJoinOnlyWhereItCan(t *testing.T) {
 	for name, alter := range map[string]func(*JoinSpec){
-		"updates": func(s *JoinSpec) { s.Right.InsertOnly = false },
-		"TTL":     func(s *JoinSpec) { s.Left.TTL = 1000 },
-		"key":     func(s *JoinSpec) { s.Left.Unique = []int{0} },
-		"outer":   func(s *JoinSpec) { s.Kind = LeftJoin },
+		"updates":                func(s *JoinSpec) { s.Right.InsertOnly = false },
+		"TTL":                    func(s *JoinSpec) { s.Left.TTL = 1000 },
+		"key":                    func(s *JoinSpec) { s.Left.Unique = []int{0} },
+		"outer with a condition": func(s *JoinSpec) { s.Kind, s.Cond = LeftJoin, residual(t) },
 	} {
-		spec := insertJoinSpec()
+		spec := insertJoinSpec(InnerJoin)
 		alter(&spec)
 		if _, ok := NewJoin(spec)().(*join); !ok {
 			t.Errorf("%s: not the general join", name)
@@ -207,7 +209,7 @@ func FuzzRowCodecDecode(f *testing.F) {
 
 // Matches cost a few allocations a batch, rows none.
 func TestInsertJoinAllocations(t *testing.T) {
-	spec := insertJoinSpec()
+	spec := insertJoinSpec(InnerJoin)
 	var err error
 	if spec.Cond, err = expr.NewBinary("<=", &expr.Column{Index: 1, T: types.BigIntType}, &expr.Column{Index: 4, T: types.BigIntType}); err != nil {
 		t.Fatal(err)
