@@ -1,6 +1,7 @@
 package op
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -228,8 +229,8 @@ func BenchmarkOperators(b *testing.B) {
 			repeat(b, o, bs, rows)
 		})
 	}
-	for name, alter := range joinBenches {
-		b.Run(name, func(b *testing.B) { benchJoin(b, alter) })
+	for _, name := range slices.Sorted(maps.Keys(joinBenches)) {
+		b.Run(name, func(b *testing.B) { benchJoin(b, joinBenches[name]) })
 	}
 	b.Run("sort", func(b *testing.B) { benchSort(b) })
 }
