@@ -15,6 +15,6 @@
 //	Top-N, duplicates    rank_, dedup_
 //	order, limit         sort, sortmerge, timesort, limit
 //	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page, rowgroups, batchkeys, rowchanges
-//	state, many rows     multimap_, bucketparts, joinlog, valuelist, sortruns; by time: windowlog, cellindex, waitlog_
+//	state, many rows     multimap_, bucketparts, joinlog, valuelist, sortruns; by time: windowlog, cellindex, waitlog_, timequeue
 //	what is due when     timers, timerset, idlekeys, retention, atend
 package op
