@@ -67,8 +67,12 @@ func (m *made) add(g *generator, group, off, n int64) {
 		return
 	}
 	l := &m.of[k]
-	for i := range u.n {
-		l.rows, l.events = append(l.rows, int32(u.row+i)), append(l.events, u.at(i))
+	at := len(l.rows)
+	l.rows = slices.Grow(l.rows, u.n)[:at+u.n]
+	l.events = slices.Grow(l.events, u.n)[:at+u.n]
+	rows, events := l.rows[at:], l.events[at:]
+	for i := range rows {
+		rows[i], events[i] = int32(u.row+i), u.at(i)
 	}
 }
 

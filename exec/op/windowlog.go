@@ -82,7 +82,8 @@ func partSlot(at int64, group int) int { return int((uint64(at)*0x9e3779b97f4a7c
 // add adds an entry at time at for a key with that hash. It is borrowed until commit.
 func (l *windowLog) add(at int64, hash uint64, entry []byte) {
 	g, i := checkpoint.KeyGroup(hash), int32(len(l.entries))
-	l.entries, l.next = append(l.entries, entry), append(l.next, -1)
+	l.entries = append(l.entries, entry) // apart, so that only what grows is written
+	l.next = append(l.next, -1)
 	mask := len(l.slots) - 1
 	for s := partSlot(at, g) & mask; ; s = (s + 1) & mask {
 		k := l.slots[s]
