@@ -18,19 +18,31 @@ import org.apache.flink.api.connector.source.lib.util.IteratorSourceEnumerator;
 import org.apache.flink.api.connector.source.lib.util.IteratorSourceReader;
 import org.apache.flink.api.connector.source.lib.util.IteratorSourceSplit;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
+import org.apache.flink.table.data.ArrayData;
+import org.apache.flink.table.data.DecimalData;
 import org.apache.flink.table.data.GenericRowData;
+import org.apache.flink.table.data.MapData;
+import org.apache.flink.table.data.RawValueData;
 import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.data.StringData;
+import org.apache.flink.table.data.TimestampData;
+import org.apache.flink.types.RowKind;
+import org.apache.flink.types.variant.Variant;
 
 /** Makes the events: split i of n has the groups i, i+n, i+2n, ..., as in connectors/nexmark, so that both engines read alike. */
 final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collection<NexmarkSource.Split>> {
     private final long rate;
     private final long events; // 0: no end
     private final int[][] columns; // see NexmarkTable.column
+    private final int kinds; // a bit for each kind of events to make
+    private final boolean pruned; // a ROW makes those of its fields that are read
 
-    NexmarkSource(long rate, long events, int[][] columns) {
+    NexmarkSource(long rate, long events, int[][] columns, int kinds, boolean pruned) {
         this.rate = rate;
         this.events = events;
         this.columns = columns;
+        this.kinds = kinds;
+        this.pruned = pruned;
     }
 
     @Override
@@ -42,7 +54,7 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
     public SplitEnumerator<Split, Collection<Split>> createEnumerator(SplitEnumeratorContext<Split> c) {
         List<Split> splits = new ArrayList<>();
         for (int i = 0; i < c.currentParallelism(); i++) {
-            splits.add(new Split(i, c.currentParallelism(), 0, rate, events, columns));
+            splits.add(new Split(i, c.currentParallelism(), 0, rate, events, columns, kinds, pruned));
         }
         return new IteratorSourceEnumerator<>(c, splits);
     }
@@ -75,14 +87,18 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
         final long rate;
         final long events;
         final int[][] columns;
+        final int kinds;
+        final boolean pruned;
 
-        Split(int index, int of, long next, long rate, long events, int[][] columns) {
+        Split(int index, int of, long next, long rate, long events, int[][] columns, int kinds, boolean pruned) {
             this.index = index;
             this.of = of;
             this.next = next;
             this.rate = rate;
             this.events = events;
             this.columns = columns;
+            this.kinds = kinds;
+            this.pruned = pruned;
         }
 
         @Override
@@ -97,7 +113,7 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
 
         @Override
         public IteratorSourceSplit<RowData, Rows> getUpdatedSplitForIterator(Rows at) {
-            return new Split(index, of, at.next, rate, events, columns);
+            return new Split(index, of, at.next, rate, events, columns, kinds, pruned);
         }
     }
 
@@ -107,6 +123,7 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
         private final Split split;
         private final int[][] columns;
         private final long limit;
+        private final boolean[] wanted = new boolean[(int) Events.GROUP]; // by place in a group
         long next;
 
         Rows(Split s) {
@@ -118,7 +135,20 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
             long rest = groups % s.of;
             long share = groups / s.of * Events.GROUP;
             share += s.index < rest ? Events.GROUP : s.index == rest ? s.events % Events.GROUP : 0;
-            limit = s.events == 0 ? Long.MAX_VALUE : share;
+            limit = s.kinds == 0 ? next : s.events == 0 ? Long.MAX_VALUE : share;
+            for (int i = 0; i < wanted.length; i++) {
+                wanted[i] = (s.kinds >> Events.kind(i) & 1) != 0;
+            }
+            skip();
+        }
+
+        /** skip passes over events that are not wanted. */
+        private void skip() {
+            int off = (int) (next % Events.GROUP);
+            while (next < limit && !wanted[off]) {
+                next++;
+                off = off + 1 == wanted.length ? 0 : off + 1;
+            }
         }
 
         @Override
@@ -130,6 +160,7 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
         public RowData next() {
             long n = (next / Events.GROUP * split.of + split.index) * Events.GROUP + next % Events.GROUP;
             next++;
+            skip();
             int kind = Events.kind(n);
             GenericRowData row = new GenericRowData(columns.length);
             for (int i = 0; i < columns.length; i++) {
@@ -141,6 +172,10 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
                     row.setField(i, made.value(c[1], n));
                     continue;
                 }
+                if (split.pruned) {
+                    row.setField(i, new Nested(made, c, n));
+                    continue;
+                }
                 GenericRowData nested = new GenericRowData(c.length - 2);
                 for (int j = 1; j < c.length - 1; j++) {
                     nested.setField(j - 1, made.value(c[j], n));
@@ -148,6 +183,124 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
                 row.setField(i, nested);
             }
             return row;
+        }
+    }
+
+    /** Nested is a ROW of an event, which makes a field when it is read: with watermarks pushed down Flink asks for whole ROWs. */
+    static final class Nested implements RowData {
+        private final Events made;
+        private final int[] column;
+        private final long n;
+        private RowKind kind = RowKind.INSERT;
+
+        Nested(Events made, int[] column, long n) {
+            this.made = made;
+            this.column = column;
+            this.n = n;
+        }
+
+        private Object at(int i) {
+            return made.value(column[i + 1], n);
+        }
+
+        @Override
+        public int getArity() {
+            return column.length - 2;
+        }
+
+        @Override
+        public RowKind getRowKind() {
+            return kind;
+        }
+
+        @Override
+        public void setRowKind(RowKind k) {
+            kind = k;
+        }
+
+        @Override
+        public boolean isNullAt(int i) {
+            return false;
+        }
+
+        @Override
+        public int getInt(int i) {
+            return (int) at(i);
+        }
+
+        @Override
+        public long getLong(int i) {
+            return (long) at(i);
+        }
+
+        @Override
+        public StringData getString(int i) {
+            return (StringData) at(i);
+        }
+
+        @Override
+        public TimestampData getTimestamp(int i, int precision) {
+            return (TimestampData) at(i);
+        }
+
+        @Override
+        public boolean getBoolean(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public byte getByte(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public short getShort(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public float getFloat(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public double getDouble(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public DecimalData getDecimal(int i, int precision, int scale) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public <T> RawValueData<T> getRawValue(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public byte[] getBinary(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public ArrayData getArray(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public MapData getMap(int i) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public RowData getRow(int i, int fields) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public Variant getVariant(int i) {
+            throw new UnsupportedOperationException();
         }
     }
 
