@@ -116,10 +116,12 @@ func (g *groupAggregate) write(changes []aggChange, keys *checkpoint.Keys, b *ba
 			}
 		}
 	} else {
+		g.keyList = g.keyList[:0]
 		for k := range changes {
-			if _, err := exec.DecodeKey(keys.Key(changes[k].index), g.out.Cols[:len(g.spec.Keys)]); err != nil {
-				return fmt.Errorf("aggregation state: %w", err)
-			}
+			g.keyList = append(g.keyList, keys.Key(changes[k].index))
+		}
+		if err := g.columns.decode(g.keyList, g.out.Cols[:len(g.spec.Keys)]); err != nil {
+			return fmt.Errorf("aggregation state: %w", err)
 		}
 	}
 	g.images = g.images[:0]

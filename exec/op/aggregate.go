@@ -54,6 +54,8 @@ type groupAggregate struct {
 	images   [][]byte // of changes
 	out      *batch.Builder
 	partial  partialRows
+	keyList  [][]byte // of changes, to decode
+	columns  keyColumns
 
 	// With mini-batch: the keys of the touched groups, the rows since the last results and when they are due.
 	pending  checkpoint.Keys

@@ -1,6 +1,9 @@
 package op
 
-import "github.com/streamsql/streamsql/sql/batch"
+import (
+	"github.com/streamsql/streamsql/sql/batch"
+	"github.com/streamsql/streamsql/sql/expr"
+)
 
 // heldRows accumulates a batch into rows that lie one after another in memory, as those of a wordTable do: a column at a
 // time, without a slice per row. Numbers of columns are brought together once for all aggregates over them.
@@ -76,11 +79,7 @@ func (h *heldRows) column(a *accumulator, b *batch.Batch, size int, mask []bool)
 	case a.acc == accSumInt:
 		h.sum(a.off, h.ints(b, a.Arg), mask)
 	case a.extremeInts():
-		for i, x := range h.ints(b, a.Arg) {
-			if mask == nil || mask[i] {
-				a.offerInt(h.rows, h.base[i], x)
-			}
-		}
+		h.extreme(a, h.ints(b, a.Arg), mask)
 	default:
 		v := b.Cols[a.Arg]
 		for i, o := range h.base {
@@ -126,6 +125,27 @@ func (h *heldRows) sum(off int, xs []int64, mask []bool) {
 	}
 }
 
+func (h *heldRows) extreme(a *accumulator, xs []int64, mask []bool) {
+	rows, base, off := h.rows, h.base[:len(xs)], a.off
+	if mask != nil {
+		for i, x := range xs {
+			if mask[i] {
+				a.offerInt(rows, base[i], x)
+			}
+		}
+		return
+	}
+	least := a.Kind == expr.AggMin
+	for i, x := range xs {
+		o := base[i] + off
+		cur := word(rows, o)
+		if less := x < cur; less == least && x != cur || word(rows, o+8) == 0 {
+			setWord(rows, o, x)
+			setWord(rows, o+8, 1)
+		}
+	}
+}
+
 // ints are the numbers of column c of b.
 func (h *heldRows) ints(b *batch.Batch, c int) []int64 {
 	for i := range h.vals[:h.n] {
@@ -143,9 +163,14 @@ func (h *heldRows) ints(b *batch.Batch, c int) []int64 {
 		return x.ints
 	}
 	x.mem = resize(x.mem, b.Len())
-	x.ints = x.mem
-	for i := range x.ints {
-		x.ints[i] = v.I64[v.Idx(b.Row(i))]
+	if x.ints = x.mem; v.Const {
+		for i := range x.ints {
+			x.ints[i] = v.I64[0]
+		}
+		return x.ints
+	}
+	for i, r := range b.Sel[:len(x.ints)] {
+		x.ints[i] = v.I64[r]
 	}
 	return x.ints
 }

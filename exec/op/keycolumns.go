@@ -2,12 +2,15 @@ package op
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
 )
+
+var errKeyColumn = errors.New("an encoded key is damaged")
 
 // keyColumns turns encoded keys back into columns, a column at a time. Its memory is reused.
 type keyColumns struct {
@@ -47,7 +50,7 @@ func (d *keyColumns) ints(keys [][]byte, c *batch.ColBuilder) error {
 			c.Nullify(first + i)
 			d.at[i]++
 		default:
-			return errWindowLog
+			return errKeyColumn
 		}
 	}
 	return nil
@@ -58,7 +61,7 @@ func (d *keyColumns) texts(keys [][]byte, c *batch.ColBuilder) error {
 	for i, key := range keys {
 		text, _, _, ok := keyText(key[min(d.at[i], len(key)):])
 		if !ok {
-			return errWindowLog
+			return errKeyColumn
 		}
 		total += len(text)
 	}

@@ -131,7 +131,7 @@ func (l *localAggregate) Open(s exec.Subtask) error {
 		}
 	}
 	for _, d := range l.core.distinct {
-		l.sets = append(l.sets, newLocalDistinct(d, l.spec.Input))
+		l.sets = append(l.sets, newLocalDistinct(d, l.spec.Input, &l.core.masks))
 	}
 	l.watermark, l.next = exec.NoWatermark, exec.MaxWatermark
 	l.latency = l.spec.Mini.Latency
@@ -148,7 +148,8 @@ func (l *localAggregate) Open(s exec.Subtask) error {
 	if w := l.spec.Window; w != nil && !w.Proctime {
 		l.timed, l.clock = true, newWindowClock(*w, l.spec.Input, l.spec.Session)
 	}
-	l.keys = newKeyWords(l.spec.Input, keys)
+	l.keys = newKeyWords(l.spec.Input, keys, l.timed)
+	l.keys.nulls = &l.core.masks
 	l.held = wordTable{stride: l.keys.stride, size: l.core.fixed}
 	slices.Sort(keep)
 	for _, c := range l.spec.Input.Columns {
@@ -181,10 +182,10 @@ func (l *localAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 	if l.absorbed == 0 && l.latency > 0 {
 		l.due = l.subtask.Now() + l.latency
 	}
+	l.core.masks.begin(b)
 	if err := l.findRows(b); err != nil {
 		return err
 	}
-	l.core.masks.begin(b)
 	l.rows.place(&l.held, l.at)
 	for k := range l.core.accs {
 		if a := &l.core.accs[k]; !a.shared && !a.countsDistinct() {

@@ -30,8 +30,9 @@ type localDistinct struct {
 	order []int32
 }
 
-func newLocalDistinct(d *distinctSet, s *types.Schema) *localDistinct {
-	l := &localDistinct{set: d, keys: newKeyWords(s, []int{d.arg})}
+func newLocalDistinct(d *distinctSet, s *types.Schema, nulls *rowMasks) *localDistinct {
+	l := &localDistinct{set: d, keys: newKeyWords(s, []int{d.arg}, true)}
+	l.keys.nulls = nulls
 	l.held.stride = l.keys.stride
 	return l
 }

@@ -80,8 +80,8 @@ func newWindowCache(w *windowAggregate) *windowCache {
 			c.sums = false
 		}
 	}
-	c.words, c.keys, c.enc = newKeyWords(w.spec.Input, w.spec.Keys), batch.NewBuilder(keys), exec.NewKeyEncoder(places)
-	c.again = newKeyWords(keys, places)
+	c.words, c.keys, c.enc = newKeyWords(w.spec.Input, w.spec.Keys, true), batch.NewBuilder(keys), exec.NewKeyEncoder(places)
+	c.again = newKeyWords(keys, places, true)
 	c.sum.wordTable = c.newTable()
 	c.sum.keep = c.sums && w.clock.Size >= 4*w.clock.slice
 	return c

@@ -64,7 +64,7 @@ func (j *windowHashJoin) open(spec *WindowJoinSpec, sides *[2]windowJoinSide) (e
 		}
 	}
 	for i := range cols {
-		j.words[i] = newKeyWords(spec.Inputs[i], cols[i])
+		j.words[i] = newKeyWords(spec.Inputs[i], cols[i], true)
 	}
 	j.words[1].ids = j.words[0].ids
 	j.keys = wordTable{stride: j.words[0].stride, work: &wordWork{}}

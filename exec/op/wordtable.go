@@ -236,28 +236,41 @@ func (t *wordTable) grow() {
 
 // keyWords turns columns into keys for a wordTable: keys are equal when the columns are, NULL with NULL. A text is the number
 // it was given when it was first seen.
+//
+// The first word has a bit for each column that is NULL and above them the cell or, without cells, the first text. A key of more
+// columns than there are bits has words of bits behind it.
 type keyWords struct {
 	cols   []int
 	ids    []*textIDs // per column; nil for other types
+	at     []int      // per column, its word
+	first  int        // the column in the first word, -1 = none
 	stride int
-	wide   bool // nulls have a word of their own
+	wide   bool      // NULL has words of its own
+	nulls  *rowMasks // what is known of NULL in the batches, or in those they are parts of; may be nil
 	words  []uint64
 }
 
-func newKeyWords(s *types.Schema, cols []int) *keyWords {
-	k := &keyWords{cols: cols, stride: 1 + len(cols), wide: len(cols) > 8}
-	for _, c := range cols {
-		var ids *textIDs
-		switch s.Columns[c].Type.Phys() {
-		case types.PhysStr:
-			ids = &textIDs{ids: map[string]uint64{}}
-		case types.PhysI128:
-			k.stride++
-		}
-		k.ids = append(k.ids, ids)
-	}
+// newKeyWords makes keys of columns of s; cells tells whether there are some.
+func newKeyWords(s *types.Schema, cols []int, cells bool) *keyWords {
+	k := &keyWords{cols: cols, first: -1, stride: 1, wide: len(cols) > 8}
 	if k.wide {
 		k.stride += (len(cols) + 63) / 64
+	}
+	for j, c := range cols {
+		var ids *textIDs
+		p := s.Columns[c].Type.Phys()
+		if p == types.PhysStr {
+			ids = &textIDs{ids: map[string]uint64{}}
+		}
+		k.ids = append(k.ids, ids)
+		if ids != nil && !cells && k.first < 0 {
+			k.first, k.at = j, append(k.at, 0)
+			continue
+		}
+		k.at = append(k.at, k.stride)
+		if k.stride++; p == types.PhysI128 {
+			k.stride++
+		}
 	}
 	return k
 }
@@ -289,34 +302,25 @@ func (k *keyWords) encode(b *batch.Batch, cells []int64) []uint64 {
 	if len(words) == 0 {
 		return words
 	}
-	if k.wide || cells == nil {
+	if k.wide || cells == nil && k.first < 0 {
 		clear(words)
 	}
 	for i, c := range cells {
 		words[i*s] = uint64(c) << 8
 	}
-	at, nulls := 1, 0
-	if k.wide {
-		at += (len(k.cols) + 63) / 64
-		nulls = 1
+	if k.first >= 0 {
+		k.column(b, b.Cols[k.cols[k.first]], k.ids[k.first], words)
+		for i := range n {
+			words[i*s] <<= 8
+		}
 	}
 	for j, c := range k.cols {
 		v := b.Cols[c]
-		k.column(b, v, k.ids[j], words[at:])
-		if v.Valid != nil {
-			for i := range n {
-				if !v.IsNull(b.Row(i)) {
-					continue
-				}
-				row := words[i*s : i*s+s]
-				row[nulls+j>>6] |= 1 << (j & 63)
-				if row[at] = 0; v.Type.Phys() == types.PhysI128 {
-					row[at+1] = 0
-				}
-			}
+		if j != k.first {
+			k.column(b, v, k.ids[j], words[k.at[j]:])
 		}
-		if at++; v.Type.Phys() == types.PhysI128 {
-			at++
+		if v.Valid != nil && (k.nulls == nil || k.nulls.hasNull(v)) {
+			k.setNulls(b, v, j)
 		}
 	}
 	return words
@@ -367,19 +371,48 @@ func decodeWords(words []uint64, stride int, rows []int32, c *batch.ColBuilder) 
 	}
 }
 
+// setNulls marks the rows where column j, which is v, is NULL.
+func (k *keyWords) setNulls(b *batch.Batch, v *batch.Vec, j int) {
+	s, nulls := k.stride, 0
+	if k.wide {
+		nulls = 1
+	}
+	for i := range b.Len() {
+		if !v.IsNull(b.Row(i)) {
+			continue
+		}
+		row, at := k.words[i*s:i*s+s], k.at[j]
+		switch {
+		case j == k.first:
+			row[0] &= 1<<8 - 1
+		case v.Type.Phys() == types.PhysI128:
+			row[at+1] = 0
+			fallthrough
+		default:
+			row[at] = 0
+		}
+		row[nulls+j>>6] |= 1 << (j & 63)
+	}
+}
+
 // column stores a column; words begins with the word of the first row.
 func (k *keyWords) column(b *batch.Batch, v *batch.Vec, ids *textIDs, words []uint64) {
 	n, s := b.Len(), k.stride
 	switch v.Type.Phys() {
 	case types.PhysI64:
-		if b.Sel == nil && !v.Const {
+		switch {
+		case v.Const:
+			for i := range n {
+				words[i*s] = uint64(v.I64[0])
+			}
+		case b.Sel == nil:
 			for i, x := range v.I64[:n] {
 				words[i*s] = uint64(x)
 			}
-			return
-		}
-		for i := range n {
-			words[i*s] = uint64(v.I64[v.Idx(b.Row(i))])
+		default:
+			for i, r := range b.Sel {
+				words[i*s] = uint64(v.I64[r])
+			}
 		}
 	case types.PhysF64:
 		for i := range n {
@@ -395,8 +428,14 @@ func (k *keyWords) column(b *batch.Batch, v *batch.Vec, ids *textIDs, words []ui
 			words[i*s], words[i*s+1] = x.Lo, uint64(x.Hi)
 		}
 	case types.PhysStr:
+		var last string
+		var id uint64
 		for i := range n {
-			words[i*s] = ids.id(v.Str[v.Idx(b.Row(i))])
+			// Texts that are one in memory, such as those of a day, need no look.
+			if x := v.Str[v.Idx(b.Row(i))]; i == 0 || len(x) != len(last) || unsafe.StringData(x) != unsafe.StringData(last) {
+				id, last = ids.id(x), x
+			}
+			words[i*s] = id
 		}
 	}
 }

@@ -44,7 +44,7 @@ func logicKernel(op string) func(*evalCtx, *node, []int32) {
 		}
 		rv := r.eval(c, rsel)
 		out := n.begin(c.n)
-		if lv.Valid == nil && rv.Valid == nil && !lv.Const && !rv.Const {
+		if !lv.Const && !rv.Const && noNull(lv, sel, c.n) && noNull(rv, rsel, c.n) {
 			logicFast(out.Bool, lv.Bool, rv.Bool, sel, decided == false3)
 		} else {
 			logicNulls(c, n, lv, rv, sel, decided)
@@ -79,25 +79,49 @@ func undecided(dst []int32, v *batch.Vec, rows []int32, decided uint8) []int32 {
 	return dst[:n]
 }
 
+// noNull reports that v, which is not Const, is not NULL in the rows of sel; nil = all n. Behind a filter a column that has NULL often
+// has none in the rows that are left.
+func noNull(v *batch.Vec, sel []int32, n int) bool {
+	if v.Valid == nil {
+		return true
+	}
+	if sel != nil {
+		all := uint64(1)
+		for _, r := range sel {
+			all &= v.Valid[r>>6] >> (r & 63)
+		}
+		return all&1 != 0
+	}
+	all := ^uint64(0)
+	for _, w := range v.Valid[:n>>6] {
+		all &= w
+	}
+	if last := uint64(1)<<(n&63) - 1; last != 0 {
+		all &= v.Valid[n>>6] | ^last
+	}
+	return all == ^uint64(0)
+}
+
+// logicFast is AND or OR without NULL, and without branches: operands are hard to predict.
 func logicFast(out, l, r []bool, sel []int32, and bool) {
 	switch {
 	case sel == nil && and:
 		l, r = l[:len(out)], r[:len(out)]
 		for i := range out {
-			out[i] = l[i] && r[i]
+			out[i] = b2i(l[i])&b2i(r[i]) != 0
 		}
 	case sel == nil:
 		l, r = l[:len(out)], r[:len(out)]
 		for i := range out {
-			out[i] = l[i] || r[i]
+			out[i] = b2i(l[i])|b2i(r[i]) != 0
 		}
 	case and:
 		for _, i := range sel {
-			out[i] = l[i] && r[i]
+			out[i] = b2i(l[i])&b2i(r[i]) != 0
 		}
 	default:
 		for _, i := range sel {
-			out[i] = l[i] || r[i]
+			out[i] = b2i(l[i])|b2i(r[i]) != 0
 		}
 	}
 }
