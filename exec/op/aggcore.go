@@ -25,6 +25,7 @@ type aggCore struct {
 	rows          [][]byte
 	masks         rowMasks
 	parts         []string // from local aggregates
+	merging       mergePlan
 	mask          []bool
 	scratch, tail []byte
 }

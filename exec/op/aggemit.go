@@ -166,6 +166,15 @@ func (a *accumulator) appendResults(col *batch.ColBuilder, images [][]byte, fixe
 				col.AppendNull()
 			}
 		}
+	case a.Type.Phys() == types.PhysI64:
+		first := col.AppendN(len(images))
+		for i, image := range images {
+			x, _, ok := a.value(image)
+			if col.I64[first+i] = x; !ok {
+				col.I64[first+i] = 0
+				col.Nullify(first + i)
+			}
+		}
 	default:
 		p := a.Type.Phys()
 		for _, image := range images {
@@ -181,8 +190,6 @@ func (a *accumulator) appendResults(col *batch.ColBuilder, images [][]byte, fixe
 				col.AppendBool(lo != 0)
 			case types.PhysI128:
 				col.AppendI128(types.Int128{Lo: uint64(lo), Hi: hi})
-			default:
-				col.AppendI64(lo)
 			}
 		}
 	}

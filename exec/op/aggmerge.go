@@ -34,24 +34,63 @@ func (a *accumulator) mergeable() bool {
 	return false
 }
 
+// mergePlan is how rows of a core are added up: most of what they hold are words whose sum is that of the rows.
+type mergePlan struct {
+	adds   []int // offsets of these words, the number of rows among them; nil = not planned yet
+	ints   []intExtreme
+	others []int // accumulators
+}
+
+// intExtreme is MIN or MAX of integers.
+type intExtreme struct {
+	off   int
+	least bool
+}
+
+func (p *mergePlan) plan(accs []accumulator) {
+	p.adds = append(p.adds, rowCount)
+	for k := range accs {
+		switch a := &accs[k]; {
+		case a.shared:
+		case a.acc == accCount:
+			p.adds = append(p.adds, a.off)
+		case a.acc == accSumInt:
+			p.adds = append(p.adds, a.off, a.off+8)
+		case a.extremeInts():
+			p.ints = append(p.ints, intExtreme{a.off, a.Kind == expr.AggMin})
+		default:
+			p.others = append(p.others, k)
+		}
+	}
+}
+
 // merge adds row src to row dst, of the same mergeable core.
 func (c *aggCore) merge(dst, src []byte) {
-	setWord(dst, rowCount, word(dst, rowCount)+word(src, rowCount))
-	for k := range c.accs {
+	p := &c.merging
+	if p.adds == nil {
+		p.plan(c.accs)
+	}
+	for _, off := range p.adds {
+		setWord(dst, off, word(dst, off)+word(src, off))
+	}
+	for _, x := range p.ints {
+		if word(src, x.off+8) == 0 {
+			continue
+		}
+		n, cur := word(src, x.off), word(dst, x.off)
+		if word(dst, x.off+8) == 0 || n != cur && (n < cur) == x.least {
+			setWord(dst, x.off, n)
+			setWord(dst, x.off+8, 1)
+		}
+	}
+	for _, k := range p.others {
 		c.accs[k].merge(dst, src)
 	}
 }
 
+// merge is that of an accumulator that the plan leaves.
 func (a *accumulator) merge(dst, src []byte) {
-	if a.shared {
-		return
-	}
 	switch a.acc {
-	case accCount:
-		setWord(dst, a.off, word(dst, a.off)+word(src, a.off))
-	case accSumInt:
-		setWord(dst, a.off, word(dst, a.off)+word(src, a.off))
-		setWord(dst, a.off+8, word(dst, a.off+8)+word(src, a.off+8))
 	case accSumFloat:
 		sum := math.Float64frombits(uint64(word(dst, a.off))) + math.Float64frombits(uint64(word(src, a.off)))
 		if a.Kind == expr.AggSum && a.ArgType.Kind == types.Float {

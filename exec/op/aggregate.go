@@ -148,9 +148,12 @@ func (g *groupAggregate) beforeChange(i int, r checkpoint.Ref, row []byte) {
 	if binary.LittleEndian.Uint32(row[rowTouch:]) != 0 {
 		return
 	}
-	t := touch{ref: r, index: i, old: len(g.old), oldLen: len(row), lists: len(g.oldLists), existed: word(row, rowCount) > 0}
-	if len(g.core.listAccs) > 0 && t.existed {
-		g.keepLists(i)
+	t := touch{ref: r, index: i, old: len(g.old), lists: len(g.oldLists), existed: word(row, rowCount) > 0}
+	if t.existed {
+		if len(g.core.listAccs) > 0 {
+			g.keepLists(i)
+		}
+		t.oldLen, g.old = len(row), append(g.old, row...)
 	}
 	if g.spec.Mini.Size > 0 {
 		t.index = g.pending.Len()
@@ -159,7 +162,6 @@ func (g *groupAggregate) beforeChange(i int, r checkpoint.Ref, row []byte) {
 		g.pending.Hashes = append(g.pending.Hashes, g.keys.Hashes[i])
 	}
 	g.touched = append(g.touched, t)
-	g.old = append(g.old, row...)
 	binary.LittleEndian.PutUint32(row[rowTouch:], uint32(len(g.touched)))
 }
 
