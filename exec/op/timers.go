@@ -41,11 +41,11 @@ type timerSecond struct {
 
 const (
 	timersMax    = 128 << 10 // keys in memory, and a batch more
-	timersBytes  = 6 << 20  // and their bytes
-	timersStep   = 60_000   // ms of a slice of far
-	timerMillis  = 1000     // of a timerSecond
-	timersSecond = 320      // bytes that a timerSecond takes beside its keys
-	timersEach   = 24       // bytes that a key takes beside itself
+	timersBytes  = 6 << 20   // and their bytes
+	timersStep   = 60_000    // ms of a slice of far
+	timerMillis  = 1000      // of a timerSecond
+	timersSecond = 320       // bytes that a timerSecond takes beside its keys
+	timersEach   = 24        // bytes that a key takes beside itself
 )
 
 // timeHeap has its least time first. container/heap would allocate for every time.
