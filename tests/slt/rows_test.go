@@ -18,6 +18,8 @@ type tableInfo struct {
 	types []types.Type
 	texts []string
 	key   []int // primary key, when rows are upserts
+	// bounded: the table ends with its feed.
+	bounded bool
 }
 
 // values evaluates SQL expressions: rows of scripts are written in the language they test. Results are shared by all
@@ -57,6 +59,7 @@ func (r *runner) info(table string) *tableInfo {
 		if !strings.Contains(text, "'changelog' = 'upsert'") {
 			i.key = nil
 		}
+		i.bounded = strings.Contains(text, "'bounded' = 'true'")
 		if _, after, ok := strings.Cut(text, "'name' = '"); ok {
 			i.bus, _, _ = strings.Cut(after, "'")
 		}

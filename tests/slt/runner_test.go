@@ -131,7 +131,10 @@ func (r *runner) run(d *datadriven.TestData) string {
 		for _, a := range args {
 			r.bus.Feed(a).Close()
 		}
-		return r.waitBounded()
+		if out := r.waitBounded(); out != "" {
+			return out
+		}
+		return r.waitEnded(args)
 	case "barrier":
 		return r.sync()
 	case "crash":
@@ -434,6 +437,32 @@ func (r *runner) waitBounded() string {
 		}
 	}
 	return ""
+}
+
+// waitEnded waits until jobs that go on have read bounded tables that were closed to their end: a checkpoint after that covers
+// what the end brings about.
+func (r *runner) waitEnded(tables []string) string {
+	for {
+		if out := r.sync(); out != "" {
+			return out
+		}
+		ended := true
+		for _, j := range r.live() {
+			st := j.job.Status()
+			for _, s := range st.Splits {
+				bus := string(s.Split[:strings.LastIndexByte(string(s.Split), '-')]) // its splits are bus-0, bus-1, ...
+				if !slices.ContainsFunc(tables, func(t string) bool { return r.info(t).bounded && r.info(t).bus == bus }) {
+					continue
+				}
+				for _, n := range st.Nodes {
+					ended = ended && (n.ID != s.Node || n.Watermark == exec.MaxWatermark)
+				}
+			}
+		}
+		if ended {
+			return ""
+		}
+	}
 }
 
 // expect prints what a sink holds, or what it was sent since the last look.
