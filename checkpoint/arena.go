@@ -18,6 +18,11 @@ type arena struct {
 	bytes  int64            // allocated
 	live   int64            // in rows that are not dead
 	pins   *pins            // nil: there never was a view
+
+	// Chunks that are not in memory (table_cold.go). next is the one in memory that rows for them are gathered in, -1 = none.
+	next     int
+	coldUsed int64
+	coldLive int64
 }
 
 type chunk struct {
@@ -25,6 +30,10 @@ type chunk struct {
 	raw  []byte // mapping to release; nil: mem is on the Go heap
 	used int
 	live int
+	// cold: the chunk is at at in the table's coldFile; oldest is the least stamp of its rows.
+	cold   bool
+	at     int64
+	oldest int64
 }
 
 const (
@@ -62,7 +71,7 @@ func newArena(budget *MemoryBudget) arena {
 	for int64(size)*2 <= limit {
 		size *= 2
 	}
-	return arena{budget: budget, max: size, cur: -1}
+	return arena{budget: budget, max: size, cur: -1, next: -1}
 }
 
 func align8(n int) int { return (n + 7) &^ 7 }
@@ -88,22 +97,68 @@ func (a *arena) alloc(n int) (loc uint32, ok bool) {
 	if a.cur >= 0 {
 		c := &a.chunks[a.cur]
 		if c.used+n <= len(c.mem) {
-			loc = uint32(a.cur)<<chunkShift | uint32(c.used>>unitShift)
-			c.used += n
-			c.live += n
-			a.live += int64(n)
-			return loc, true
+			return a.take(a.cur, n), true
 		}
 	}
-	i, ok := a.addChunk(n)
+	size := firstChunk
+	for size < a.max && int64(size) < a.bytes {
+		size *= 2
+	}
+	i, ok := a.addChunk(max(size, n), false)
 	if !ok {
 		return 0, false
 	}
-	c := &a.chunks[i]
-	c.used, c.live = n, n
-	a.live += int64(n)
-	return uint32(i) << chunkShift, true
+	if size > n { // a chunk made for one large row does not replace the one being filled
+		a.cur = i
+	}
+	return a.take(i, n), true
 }
+
+// take makes room for n bytes in chunk i, which has it.
+func (a *arena) take(i, n int) uint32 {
+	c := &a.chunks[i]
+	loc := uint32(i)<<chunkShift | uint32(c.used>>unitShift)
+	c.used += n
+	c.live += n
+	a.live += int64(n)
+	return loc
+}
+
+// coldSize is the size of a chunk to gather rows in that leave memory, the first of which has n bytes.
+func (a *arena) coldSize(n int) int {
+	size := firstChunk
+	for size < a.max && int64(size) < a.coldUsed {
+		size *= 2
+	}
+	return max(size, n)
+}
+
+// chill gives up the memory of chunk i, whose rows are at at in the table's coldFile.
+func (a *arena) chill(i int, at int64) {
+	c := a.chunks[i]
+	a.freeChunk(i)
+	a.freed = a.freed[:len(a.freed)-1]
+	a.chunks[i] = chunk{used: c.used, live: c.live, cold: true, at: at}
+	a.coldUsed += int64(c.used)
+	a.coldLive += int64(c.live)
+}
+
+// coldDead takes n bytes of rows out of cold chunk i and tells whether they were the last.
+func (a *arena) coldDead(i, n int) bool {
+	a.chunks[i].live -= n
+	a.coldLive -= int64(n)
+	return a.chunks[i].live == 0
+}
+
+// dropCold ends cold chunk i.
+func (a *arena) dropCold(i int) {
+	a.coldUsed -= int64(a.chunks[i].used)
+	a.chunks[i] = chunk{}
+	a.freed = append(a.freed, uint32(i))
+}
+
+// numbers is how many chunk numbers are in use.
+func (a *arena) numbers() int { return len(a.chunks) - len(a.unused) - len(a.freed) }
 
 // growLast makes the row at loc n bytes large where it is, if it is the newest of its chunk and there is room: one that was
 // just inserted, which gets its value next.
@@ -123,12 +178,8 @@ func (a *arena) growLast(loc uint32, n int) bool {
 	return true
 }
 
-func (a *arena) addChunk(n int) (int, bool) {
-	size := firstChunk
-	for size < a.max && int64(size) < a.bytes {
-		size *= 2
-	}
-	size = max(size, n)
+// addChunk adds a chunk of size bytes, last: behind all others.
+func (a *arena) addChunk(size int, last bool) (int, bool) {
 	var c chunk
 	if size == hugePage {
 		c.mem, c.raw = offHeap(size)
@@ -137,7 +188,7 @@ func (a *arena) addChunk(n int) (int, bool) {
 		c.mem = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size)
 	}
 	i := len(a.chunks)
-	if k := len(a.unused); k > 0 {
+	if k := len(a.unused); k > 0 && !last {
 		i = int(a.unused[k-1])
 		a.unused = a.unused[:k-1]
 		a.chunks[i], a.base[i] = c, unsafe.Pointer(unsafe.SliceData(c.mem))
@@ -153,9 +204,6 @@ func (a *arena) addChunk(n int) (int, bool) {
 	}
 	a.bytes += int64(size)
 	a.budget.add(int64(size))
-	if size > n { // a chunk made for one large row does not replace the one being filled
-		a.cur = i
-	}
 	return i, true
 }
 
@@ -199,5 +247,5 @@ func (a *arena) close() {
 			a.freeChunk(i)
 		}
 	}
-	a.chunks, a.base, a.unused, a.freed, a.cur = nil, nil, nil, nil, -1
+	a.chunks, a.base, a.unused, a.freed, a.cur, a.next = nil, nil, nil, nil, -1, -1
 }

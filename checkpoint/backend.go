@@ -170,9 +170,10 @@ func (b *Backend) Close() error {
 	b.cutMu.Lock()
 	defer b.cutMu.Unlock()
 	b.closed = true
+	var err error
 	for _, t := range b.tables {
 		if t != nil {
-			t.close()
+			err = errors.Join(err, t.close())
 		}
 	}
 	b.tables = nil
@@ -181,7 +182,7 @@ func (b *Backend) Close() error {
 	}
 	b.unwritten = nil
 	b.notePending()
-	err := b.closeSources()
+	err = errors.Join(err, b.closeSources())
 	if b.db != nil {
 		err = errors.Join(err, b.guard(b.db.Close))
 		b.db = nil

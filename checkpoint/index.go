@@ -19,7 +19,7 @@ func newIndex(budget *MemoryBudget) index {
 	x := index{budget: budget}
 	x.slots, x.raw = allocSlots(firstSlots)
 	x.mask = firstSlots - 1
-	budget.add(firstSlots * 8)
+	x.count(firstSlots)
 	return x
 }
 
@@ -30,6 +30,12 @@ func allocSlots(n int) (slots []uint64, raw []byte) {
 		}
 	}
 	return make([]uint64, n), nil
+}
+
+// count counts n more slots in the budget.
+func (x *index) count(n int) {
+	x.budget.add(int64(n) * 8)
+	x.budget.index.Add(int64(n) * 8)
 }
 
 func slotOf(hash uint64, loc uint32) uint64 { return hash<<32 | uint64(loc+1) }
@@ -55,7 +61,7 @@ func (x *index) resize(n int) {
 	old, oldRaw := x.slots, x.raw
 	x.slots, x.raw = allocSlots(n)
 	x.mask = uint64(n - 1)
-	x.budget.add(int64(n-len(old)) * 8)
+	x.count(n - len(old))
 	for _, s := range old {
 		if s != 0 {
 			x.put(s)
@@ -112,6 +118,17 @@ func (x *index) at(hash uint64, loc uint32) uint64 {
 	return p
 }
 
+// has tells whether the index names loc.
+func (x *index) has(hash uint64, loc uint32) bool {
+	want := slotOf(hash, loc)
+	for p := hash & x.mask; x.slots[p] != 0; p = (p + 1) & x.mask {
+		if x.slots[p] == want {
+			return true
+		}
+	}
+	return false
+}
+
 // move replaces the location of a row.
 func (x *index) move(hash uint64, from, to uint32) { x.slots[x.at(hash, from)] = slotOf(hash, to) }
 
@@ -134,7 +151,7 @@ func (x *index) remove(hash uint64, loc uint32) {
 }
 
 func (x *index) close() {
-	x.budget.add(-int64(len(x.slots)) * 8)
+	x.count(-len(x.slots))
 	if x.raw != nil {
 		freeOffHeap(x.raw)
 	}

@@ -15,6 +15,7 @@ import (
 type MemoryBudget struct {
 	limit int64
 	used  atomic.Int64
+	index atomic.Int64 // of used, what indexes take
 
 	mu     sync.Mutex
 	blocks *pebble.Cache // of all backends; nil while none has rows on disk

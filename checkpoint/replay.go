@@ -51,12 +51,11 @@ func (t *table) replay(s *source, e *catalogEntry) error {
 	b := t.b
 	for _, seg := range s.segments {
 		err := eachBlock(b.fs, seg, e.ID, func(block []byte, _ int) error {
-			if b.budget.over() > 0 {
-				if err := t.begin(); err != nil {
-					return err
-				}
-			}
 			t.now = b.now()
+			// Not begin: a row that has expired may have a newer version in the blocks to come, so that none may be swept yet.
+			if err := t.makeRoom(); err != nil {
+				return err
+			}
 			return t.replayBlock(block, e.Stamped, b.adopted == s && b.db == nil)
 		})
 		if err != nil {
@@ -109,7 +108,7 @@ func (t *table) replayBlock(block []byte, stamped, clean bool) error {
 // onDiskToo is find for a row that may be on disk only.
 func (t *table) onDiskToo(hash uint64, key []byte) (uint32, bool, error) {
 	loc, ok := t.find(hash, key)
-	if !ok && t.absent > 0 && t.filter.has(hash) {
+	if !ok && t.absent > 0 {
 		return t.loadOne(hash, key)
 	}
 	return loc, ok, nil
@@ -153,12 +152,22 @@ func (t *table) replayDelete(loc uint32, found, clean bool) {
 }
 
 // disown gives up going on with the segments that were restored: everything is written anew.
-func (b *Backend) disown() {
-	for _, t := range b.tables {
-		if t != nil && b.db == nil {
-			t.forgetDisk()
-		}
-	}
+func (b *Backend) disown() error {
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
 	b.adopted, b.segments, b.catalog = nil, nil, nil
 	b.noteSegments()
+	if b.db != nil {
+		return nil
+	}
+	for _, t := range b.tables {
+		if t == nil {
+			continue
+		}
+		if err := t.rewriteCold(); err != nil {
+			return err
+		}
+		t.forgetDisk()
+	}
+	return nil
 }

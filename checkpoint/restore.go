@@ -238,7 +238,9 @@ func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 	if s := b.adopted; s != nil {
 		e := s.entry(op, o.Name)
 		if e != nil && s.db == nil && e.Stamped != (o.TTL > 0) {
-			b.disown()
+			if err := b.disown(); err != nil {
+				return nil, err
+			}
 			return b.restoreTable(op, o)
 		}
 		if e != nil {

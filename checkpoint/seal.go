@@ -182,7 +182,10 @@ func (b *Backend) seal(id ID, last bool) (func(context.Context) ([]StateFile, er
 	b.sets++
 	set := &sealSet{seq: b.seq, num: b.sets, catalog: b.encodeCatalog()}
 	if b.ended = b.ended || last; b.db == nil && !b.ended {
-		b.rebaseStep(set)
+		if err := b.rebaseStep(set); err != nil {
+			set.close()
+			return nil, err
+		}
 	}
 	for _, t := range b.tables {
 		if t == nil || len(t.dirty) == 0 {

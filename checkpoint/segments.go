@@ -11,14 +11,14 @@ import (
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
-// While all rows of a backend are in memory, nobody reads its files but a restore. Pebble is not opened then: a barrier
+// While the index of all rows of a backend is in memory, nobody reads its files but a restore. Pebble is not opened then: a barrier
 // writes one segment of the rows that changed, and a checkpoint is the list of segments. What keeps the list small:
 //
 //	join     neighbours of little size are appended to each other, when there are many
 //	rebase   when most of what the segments hold is out of date, the rows are written again, a part at each barrier; then
 //	         the segments from before are of no use
 //
-// When the rows outgrow memory, toPebble ends this: from then on they are in Pebble, as described in seal.go.
+// When the index outgrows memory, toPebble ends this: from then on rows are in Pebble, as described in seal.go.
 
 // segmentLimits say when segments are joined and rebased; constants but in tests.
 type segmentLimits struct {
@@ -26,6 +26,7 @@ type segmentLimits struct {
 	join    int   // as many neighbours
 	garbage int64 // rebase when segments have so many bytes more than twice the rows
 	rebase  int64 // rows of so many bytes are written again at a barrier, at least
+	noCold  bool  // rows that outgrow memory go to Pebble at once
 }
 
 var defaultSegmentLimits = segmentLimits{files: 64, join: 16, garbage: 32 << 20, rebase: 8 << 20}
@@ -39,17 +40,17 @@ type rebase struct {
 }
 
 // rebaseStep marks rows to be written again at the barrier of set, which is being sealed.
-func (b *Backend) rebaseStep(set *sealSet) {
+func (b *Backend) rebaseStep(set *sealSet) error {
 	r := &b.rebase
 	live, dirty := int64(0), int64(0)
 	for _, t := range b.tables {
 		if t != nil {
-			live, dirty = live+t.a.live, dirty+t.dirtyBytes
+			live, dirty = live+t.a.live+t.a.coldLive, dirty+t.dirtyBytes
 		}
 	}
 	if !r.running {
 		if b.segmentBytes.Load() <= 2*live+b.limits.garbage {
-			return
+			return nil
 		}
 		*r = rebase{running: true, from: set.num}
 	}
@@ -60,12 +61,21 @@ func (b *Backend) rebaseStep(set *sealSet) {
 		}
 		for ; r.chunk < len(t.a.chunks); r.chunk++ {
 			if budget <= 0 {
-				return
+				return nil
 			}
-			budget -= t.markChunk(r.chunk)
+			if !t.a.chunks[r.chunk].cold {
+				budget -= t.markChunk(r.chunk)
+				continue
+			}
+			n, err := t.recordCold(r.chunk, set)
+			if err != nil {
+				return err
+			}
+			budget -= n
 		}
 	}
 	*r, set.drop = rebase{}, r.from
+	return nil
 }
 
 // markChunk makes the live rows of a chunk dirty and returns their bytes.
@@ -162,6 +172,30 @@ func (st *sealTable) writeTo(w *segmentWriter) error {
 		}
 	}
 	return w.flush()
+}
+
+// writeEarly writes the changed rows of t as a segment before the barrier. A seal under way is cut first: its checkpoint does not
+// list the segment.
+func (b *Backend) writeEarly(t *table) error {
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
+	if err := b.cutNow(); err != nil {
+		return err
+	}
+	if len(t.dirty) == 0 {
+		return nil
+	}
+	st, err := t.takeDirty(b.oldSeq(), true)
+	if err != nil {
+		return err
+	}
+	b.sets++
+	set := &sealSet{num: b.sets, tables: []sealTable{st}, catalog: b.encodeCatalog()}
+	defer set.close()
+	if err := b.writeSegment(set); err != nil {
+		return b.fail(b.ioError("cannot write rows to", err))
+	}
+	return nil
 }
 
 func (b *Backend) noteSegments() {
@@ -262,9 +296,13 @@ func (b *Backend) toPebble() error {
 		return err
 	}
 	for _, t := range b.tables {
-		if t != nil {
-			t.forgetDisk()
+		if t == nil {
+			continue
 		}
+		if err := t.coldToPebble(); err != nil {
+			return err
+		}
+		t.forgetDisk()
 	}
 	if len(b.sources) == 0 { // else other tables are still to be restored from them
 		for _, s := range b.segments {

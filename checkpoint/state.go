@@ -1,7 +1,8 @@
 package checkpoint
 
 // Keyed state. A Table is one subtask's rows of one purpose: key bytes to value bytes. It lives in memory while it
-// fits and in the subtask's Pebble beyond that; a barrier writes the changed rows as one segment, or one sorted SST.
+// fits; beyond that, cold chunks of rows are in a file while their index fits (table_cold.go), then all rows are in the
+// subtask's Pebble. A barrier writes the changed rows as one segment, or one sorted SST.
 //
 // The contract is made for batches: an operator hashes and encodes the keys of a whole batch, probes once, and then
 // reads and writes values in place.

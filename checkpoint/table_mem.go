@@ -3,18 +3,17 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"unsafe"
-
-	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // table is the Table of a Backend. Its resident rows are in an arena found through an index; the newest version of
 // every other row is in the backend's Pebble. What holds between any two calls:
 //
 //   - a key is in the index at most once, and its row there, live or tombstone, is the newest version;
-//   - a key that is not in the index and not in the filter does not exist;
+//   - a key that is not in the index and not in the filter does not exist; the filter is empty while db is nil;
 //   - a row that is dirty or copied by a seal that is not in Pebble yet is in the index;
-//   - n counts the live keys, absent those on disk only.
+//   - n counts the live keys, absent those on disk only: in cold chunks (table_cold.go) while db is nil, else in Pebble.
 type table struct {
 	b    *Backend
 	id   uint16
@@ -43,6 +42,9 @@ type table struct {
 
 	pre, cand []uint64
 	miss      []int32
+
+	cold coldFile
+	full []int // chunks in memory to be written to it
 }
 
 var _ Table = (*table)(nil)
@@ -54,13 +56,15 @@ func newTable(b *Backend, id uint16, op OperatorID, o TableOptions) *table {
 	}
 	t.a, t.x = newArena(b.budget), newIndex(b.budget)
 	t.filter.budget = b.budget
+	t.cold = coldFile{fs: b.fs, path: b.fs.PathJoin(b.dir, fmt.Sprintf("cold-%d", id))}
 	return t
 }
 
-func (t *table) close() {
+func (t *table) close() error {
 	t.a.close()
 	t.x.close()
 	t.filter.reset()
+	return t.cold.close()
 }
 
 // rowKey, rowStamp and rowValue are parts of the row at loc.
@@ -113,7 +117,7 @@ func (t *table) keyIs(loc uint32, key []byte) bool {
 	return bytes.Equal(row, key)
 }
 
-// find is the row of key in memory, live or not.
+// find is the row of key in memory, live or not. One in a cold chunk is not.
 func (t *table) find(hash uint64, key []byte) (uint32, bool) {
 	for p := hash & t.x.mask; ; p = (p + 1) & t.x.mask {
 		s := t.x.slots[p]
@@ -122,7 +126,7 @@ func (t *table) find(hash uint64, key []byte) (uint32, bool) {
 		}
 		if uint32(s>>32) == uint32(hash) {
 			loc := uint32(s) - 1
-			if t.a.head(loc).hash == hash && t.keyIs(loc, key) {
+			if t.a.base[loc>>chunkShift] != nil && t.a.head(loc).hash == hash && t.keyIs(loc, key) {
 				return loc, true
 			}
 		}
@@ -142,8 +146,13 @@ func (t *table) Probe(keys *Keys, refs []Ref) error {
 	pre, cand, hashes := t.pre[:n], t.cand[:n], keys.Hashes[:n]
 	t.x.match(hashes, pre)
 	for i, s := range pre {
-		if s != 0 {
-			cand[i] = t.a.head(uint32(s) - 1).hash
+		if s == 0 {
+			continue
+		}
+		if loc := uint32(s) - 1; t.a.base[loc>>chunkShift] != nil {
+			cand[i] = t.a.head(loc).hash
+		} else {
+			cand[i] = ^hashes[i]
 		}
 	}
 	t.miss = t.miss[:0]
@@ -166,7 +175,7 @@ func (t *table) Probe(keys *Keys, refs []Ref) error {
 			}
 			continue
 		}
-		if spilled && t.filter.has(h) {
+		if spilled && (t.b.db == nil && pre[i] != 0 || t.filter.has(h)) {
 			t.miss = append(t.miss, int32(i))
 		}
 	}
@@ -181,9 +190,7 @@ func (t *table) newRow(hash uint64, key []byte, size, room int, flags uint32) (u
 	n := t.head + align8(len(key)) + align8(max(size, room))
 	loc, ok := t.a.alloc(n)
 	if !ok {
-		t.err = errorf(diag.External, "state table %s is too large: its rows in memory exceed %d GiB", t.name, maxChunks*hugePage>>30).
-			WithHint("raise the parallelism, or give the engine less memory for state (--memory)")
-		return 0, t.err
+		return 0, t.tooLarge()
 	}
 	h := t.a.head(loc)
 	*h = rowHead{hash: hash, klen: uint32(len(key)), vlen: uint32(size), units: uint32(n >> unitShift), flags: flags}
@@ -378,7 +385,7 @@ func (t *table) lookup(hash uint64, key []byte) (uint32, bool, error) {
 		return 0, false, t.err
 	}
 	loc, ok := t.find(hash, key)
-	if !ok && t.absent > 0 && t.filter.has(hash) {
+	if !ok && t.absent > 0 {
 		var err error
 		if loc, ok, err = t.loadOne(hash, key); err != nil {
 			return 0, false, err

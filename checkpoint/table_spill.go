@@ -10,7 +10,7 @@ import (
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
-// Moving rows between memory and Pebble. Everything here runs between batches (in Probe before it looks anything up,
+// Moving rows between memory and Pebble; table_cold.go does it for cold chunks. Everything here runs between batches (in Probe before it looks anything up,
 // or in a single-key call while no Ref is out), because it moves rows.
 
 // begin is the upkeep before a batch.
@@ -40,15 +40,22 @@ func (t *table) begin() error {
 			return err
 		}
 	}
-	if t.b.budget.over() > 0 {
-		if err := t.shrink(); err != nil {
-			t.err = err
-			return err
-		}
-	} else if t.a.bytes > 64<<10 && t.a.live*2 < t.a.bytes {
+	return t.makeRoom()
+}
+
+// makeRoom frees memory that is over the budget or taken by dead rows.
+func (t *table) makeRoom() error {
+	if t.a.coldUsed > 0 {
+		t.err = t.compactCold()
+	}
+	switch {
+	case t.err != nil:
+	case t.b.budget.over() > 0:
+		t.err = t.shrink()
+	case t.a.bytes > 64<<10 && t.a.live*2 < t.a.bytes:
 		t.compact()
 	}
-	return nil
+	return t.err
 }
 
 // rebuildFilter drops keys that are no longer on disk only, or no longer at all, from the filter.
@@ -92,7 +99,7 @@ func (t *table) compact() {
 	freed := false
 	for i := range t.a.chunks {
 		c := &t.a.chunks[i]
-		if c.mem == nil || i == t.a.cur || c.live*2 > len(c.mem) {
+		if c.mem == nil || i == t.a.cur || i == t.a.next || c.live*2 > len(c.mem) {
 			continue
 		}
 		t.rewrite(i, func(*rowHead) bool { return false })
@@ -132,8 +139,8 @@ func (t *table) rewrite(i int, evict func(*rowHead) bool) {
 			t.dirty = append(t.dirty, to)
 		} else if th.flags&rowDeleted != 0 {
 			t.tombs = append(t.tombs, to)
-		} else if t.b.rebase.running {
-			t.remark(to) // its new place may have been passed
+		} else if t.passing(i, int(to>>chunkShift)) {
+			t.remark(to)
 		}
 		h.flags |= rowDead
 	}
@@ -175,7 +182,7 @@ func (t *table) evictRow(loc uint32) bool {
 // them early.
 func (t *table) shrink() error {
 	need := t.share()
-	if need == 0 {
+	if need == 0 && (t.absent == 0 || t.b.db != nil || t.coldOK()) {
 		return nil
 	}
 	if t.b.db == nil {
@@ -183,8 +190,11 @@ func (t *table) shrink() error {
 		if err := t.b.endSeal(); err != nil {
 			return err
 		}
-		if need = t.share(); need == 0 {
+		if need = t.share(); need == 0 && t.coldOK() {
 			return nil
+		}
+		if t.coldOK() {
+			return t.shrinkCold(need)
 		}
 	}
 	target := t.a.bytes - need
@@ -291,6 +301,9 @@ func (t *table) coldBytes(i int, force bool) int {
 
 // load reads the missed keys of a batch from Pebble in key order with one iterator.
 func (t *table) load(keys *Keys, refs []Ref) error {
+	if t.b.db == nil {
+		return t.loadCold(keys, refs)
+	}
 	slices.SortFunc(t.miss, func(i, j int32) int {
 		return cmp.Or(cmp.Compare(keys.Hashes[i], keys.Hashes[j]), bytes.Compare(keys.Key(int(i)), keys.Key(int(j))))
 	})
@@ -317,7 +330,14 @@ func (t *table) load(keys *Keys, refs []Ref) error {
 	return nil
 }
 
+// loadOne brings the row of a key that is not in memory there.
 func (t *table) loadOne(hash uint64, key []byte) (uint32, bool, error) {
+	if t.b.db == nil {
+		return t.thaw(hash, key)
+	}
+	if !t.filter.has(hash) {
+		return 0, false, nil
+	}
 	it, err := t.b.iter(t.id)
 	if err != nil {
 		return 0, false, t.readError(err)
@@ -404,7 +424,7 @@ func (t *table) Scan(prefix []byte, f func(key, value []byte) bool) error {
 		if s == 0 {
 			continue
 		}
-		if loc := uint32(s) - 1; t.visible(loc) && bytes.HasPrefix(t.rowKey(loc), prefix) {
+		if loc := uint32(s) - 1; t.a.base[loc>>chunkShift] != nil && t.visible(loc) && bytes.HasPrefix(t.rowKey(loc), prefix) {
 			hits = append(hits, hit{t.rowKey(loc), t.rowValue(loc)})
 		}
 	}
@@ -436,7 +456,7 @@ func (t *table) Visit(f func(key, value []byte) bool) error {
 		if s == 0 {
 			continue
 		}
-		if loc := uint32(s) - 1; t.visible(loc) && !f(t.rowKey(loc), t.rowValue(loc)) {
+		if loc := uint32(s) - 1; t.a.base[loc>>chunkShift] != nil && t.visible(loc) && !f(t.rowKey(loc), t.rowValue(loc)) {
 			return nil
 		}
 	}
@@ -447,6 +467,9 @@ func (t *table) Visit(f func(key, value []byte) bool) error {
 func (t *table) visitDisk(f func(key, value []byte) bool) error {
 	if t.absent == 0 {
 		return nil
+	}
+	if t.b.db == nil {
+		return t.visitCold(f)
 	}
 	it, err := t.b.iter(t.id)
 	if err != nil {

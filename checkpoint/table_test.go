@@ -62,6 +62,7 @@ type tableFuzz struct {
 	spilled  bool
 	keyBytes int
 	small    bool // segments are joined and rebased all the time
+	noCold   bool // rows that leave memory go to Pebble
 }
 
 func (f *tableFuzz) open() {
@@ -74,6 +75,7 @@ func (f *tableFuzz) open() {
 	if f.small {
 		f.b.limits = segmentLimits{files: 4, join: 3, garbage: 1, rebase: 4 << 10}
 	}
+	f.b.limits.noCold = f.noCold
 	if len(f.files) > 0 {
 		c := &Checkpoint{ID: f.id, Subtasks: []Snapshot{{Files: f.files}}}
 		if err := VerifyFiles(context.Background(), f.owner.fs, f.owner.dir, c); err != nil {
@@ -388,7 +390,7 @@ func TestTableAgainstMap(t *testing.T) {
 			spilled := false
 			for seed := range seeds {
 				f := &tableFuzz{t: t, r: rand.New(rand.NewPCG(uint64(seed), 7)), owner: testOwner(t), m: model{}, durable: model{},
-					limit: c.limit, space: c.space, ttl: c.ttl, keyBytes: c.keyBytes, small: seed%2 == 1}
+					limit: c.limit, space: c.space, ttl: c.ttl, keyBytes: c.keyBytes, small: seed%2 == 1, noCold: seed%3 == 2}
 				f.open()
 				for range c.steps {
 					f.step()

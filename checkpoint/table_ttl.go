@@ -4,6 +4,7 @@ package checkpoint
 type sweepState struct {
 	chunk, off int
 	diskKey    []byte
+	cold       int
 	batches    int
 }
 
@@ -27,6 +28,9 @@ func (t *table) sweepStep() error {
 	}
 	t.sweep.batches++
 	if t.absent > 0 && t.sweep.batches%sweepDiskEvery == 0 {
+		if t.b.db == nil {
+			return t.sweepCold()
+		}
 		return t.sweepDisk()
 	}
 	return nil

@@ -1,0 +1,122 @@
+package checkpoint
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// countRows counts each of n keys once, in batches.
+func countRows(tb *table, n int) error {
+	var keys Keys
+	refs := make([]Ref, 1000)
+	for from := 0; from < n; from += 1000 {
+		ints := make([]uint64, 0, 1000)
+		for i := from; i < min(from+1000, n); i++ {
+			ints = append(ints, uint64(i))
+		}
+		intKeys(&keys, ints)
+		if err := count(tb, &keys, refs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestColdChunks(t *testing.T) {
+	// Goal: rows that memory has no room for are read back from cold chunks, whose room is used again. Method: count keys,
+	// several times as many as fit, again and again.
+	owner := testOwner(t)
+	b, tb := openTable(t, owner, 8<<20)
+	defer b.Close()
+	const n = 150_000
+	for range 4 {
+		if err := countRows(tb, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.db != nil || tb.absent == 0 {
+		t.Fatalf("Pebble is open: %v; %d rows are in cold chunks", b.db != nil, tb.absent)
+	}
+	if got := b.budget.Used(); got > 9<<20 {
+		t.Errorf("%d bytes are taken of a budget of %d", got, 8<<20)
+	}
+	if live := tb.a.coldLive; tb.cold.end > 3*live+8<<20 {
+		t.Errorf("the file of cold chunks has %d bytes for rows of %d", tb.cold.end, live)
+	}
+	rows := 0
+	err := tb.Visit(func(_, value []byte) bool {
+		rows++
+		if value[0] != 4 {
+			t.Errorf("a key was counted %d times, want 4", value[0])
+		}
+		return value[0] == 4
+	})
+	if err != nil || rows != n {
+		t.Fatalf("%d rows, want %d: %v", rows, n, err)
+	}
+}
+
+func TestDamagedColdChunk(t *testing.T) {
+	// Goal: a bit that flips in a cold chunk is an error that names the table and the file, never another value.
+	owner := testOwner(t)
+	b, tb := openTable(t, owner, 4<<20)
+	defer b.Close()
+	if err := countRows(tb, 70_000); err != nil {
+		t.Fatal(err)
+	}
+	if tb.absent == 0 {
+		t.Fatal("no row is in a cold chunk")
+	}
+	f, err := b.fs.OpenReadWrite(tb.cold.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p [1]byte
+	for at := int64(rowHeadSize + 16); at < tb.cold.end; at += 32 { // in values of 16 bytes, or whatever is there
+		if _, err := f.ReadAt(p[:], at); err != nil {
+			break
+		}
+		p[0] ^= 4
+		if _, err := f.WriteAt(p[:], at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = countRows(tb, 70_000)
+	if err == nil || !strings.Contains(err.Error(), "agg.acc") || !errors.Is(err, errDamaged) {
+		t.Fatalf("the damage is reported as %v", err)
+	}
+}
+
+func TestColdChunkOnFullDisk(t *testing.T) {
+	// Goal: a full disk ends the backend with an error that says so and where.
+	var full atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && op.Kind == errorfs.OpFileWriteAt {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	owner, err := Own(fs, "/job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, tb := openTable(t, owner, 4<<20)
+	defer b.Close()
+	full.Store(true)
+	err = countRows(tb, 70_000)
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), b.dir) {
+		t.Fatalf("a full disk is reported as %v", err)
+	}
+	if err := countRows(tb, 1); err == nil {
+		t.Fatal("the table goes on")
+	}
+}

@@ -1,0 +1,491 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Rows that memory has no room for, while the index has. A chunk of rows that are in segments and that nobody used of late
+// is written to the table's coldFile and its memory is given back; locations in it stay, so that the index does not change.
+// What holds of a row in a cold chunk that the index names:
+//
+//   - it is not changed there and has no flags: a lookup copies it into memory (thaw), and the place is dead from then on;
+//   - an index slot with the lower half of a key's hash may be that of another key: only reading it tells.
+//
+// A key that has no slot does not exist: new keys cost no look at the disk. When the index itself takes half of the memory,
+// all rows go to Pebble (segments.go, toPebble), which needs none for rows on disk but a filter.
+
+// coldOK tells whether rows may go to cold chunks.
+func (t *table) coldOK() bool {
+	b := t.b
+	return b.db == nil && !b.limits.noCold && b.budget.index.Load() <= b.budget.limit/2 && t.a.numbers() < maxChunks/8*7
+}
+
+// chill moves the rows of chunk i that have to stay in memory out of it, writes it and gives up its memory.
+func (t *table) chill(i int, stay func(*rowHead) bool) error {
+	rows, oldest := 0, t.now
+	t.eachRow(i, func(loc uint32, h *rowHead) {
+		switch {
+		case h.flags&rowDead != 0:
+		case !t.evictable(h) || h.flags&rowDeleted != 0 || stay(h):
+			t.relocate(i, loc, false)
+		default:
+			if t.ttl {
+				oldest = min(oldest, *t.rowStamp(loc))
+			}
+			sealCold(t.a.bytesOf(loc))
+			rows++
+		}
+	})
+	c := &t.a.chunks[i]
+	if rows == 0 {
+		t.a.freeChunk(i)
+		return nil
+	}
+	at, err := t.cold.put(c.mem[:c.used])
+	if err != nil {
+		return t.b.fail(t.b.ioError("cannot write rows to", err))
+	}
+	t.a.chill(i, at)
+	t.a.chunks[i].oldest = oldest
+	t.absent += int64(rows)
+	return nil
+}
+
+// relocate moves the row at loc of chunk i to another chunk of memory, or to the one that is to become cold.
+func (t *table) relocate(i int, loc uint32, cold bool) {
+	h := t.a.head(loc)
+	size := int(h.units) << unitShift
+	to, ok := uint32(0), false
+	if cold {
+		to, ok = t.coldRoom(i, size)
+	} else {
+		to, ok = t.a.alloc(size)
+	}
+	if !ok {
+		panic("checkpoint: no room to move a row") // alloc succeeded for more rows before
+	}
+	copy(t.a.span(to, size), t.a.bytesOf(loc))
+	t.x.move(h.hash, loc, to)
+	th := t.a.head(to)
+	th.flags &^= rowRef
+	switch {
+	case th.flags&rowDirty != 0:
+		t.dirty = append(t.dirty, to)
+	case th.flags&rowDeleted != 0:
+		t.tombs = append(t.tombs, to)
+	case t.passing(i, int(to>>chunkShift)):
+		t.remark(to)
+	}
+	t.a.kill(loc)
+	h.flags |= rowDead
+}
+
+// passing tells whether a row that goes from one chunk to another is one that a rebase under way has not seen and will not see
+// there.
+func (t *table) passing(from, to int) bool {
+	r := &t.b.rebase
+	return r.running && r.table == int(t.id)-1 && from >= r.chunk && to < r.chunk
+}
+
+// coldRoom is room for a row from chunk i in the chunk that is to become cold.
+func (t *table) coldRoom(i, size int) (uint32, bool) {
+	if k := t.a.next; k >= 0 {
+		c := &t.a.chunks[k]
+		if c.used+size <= len(c.mem) && !t.passing(i, k) {
+			return t.a.take(k, size), true
+		}
+		t.full = append(t.full, k)
+	}
+	k, ok := t.a.addChunk(t.a.coldSize(size), t.b.rebase.running)
+	if !ok {
+		return 0, false
+	}
+	t.a.next = k
+	return t.a.take(k, size), true
+}
+
+// chillFull writes the chunks that coldRoom has filled.
+func (t *table) chillFull() error {
+	for len(t.full) > 0 {
+		i := t.full[0]
+		t.full = t.full[1:]
+		if err := t.chill(i, func(h *rowHead) bool { return h.flags&rowRef != 0 }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evictCold is evict with cold chunks. A chunk of which most can go becomes one as it is; of another, the rows that can go are
+// gathered with those of others.
+func (t *table) evictCold(target int64, force bool) error {
+	n := len(t.a.chunks)
+	changed := false
+	for step := 0; step < n && t.a.bytes > target; step++ {
+		if t.hand++; t.hand >= n {
+			t.hand = 0
+		}
+		i := t.hand
+		c := &t.a.chunks[i]
+		if c.mem == nil || i == t.a.next || slices.Contains(t.full, i) || i == t.a.cur && !force {
+			continue
+		}
+		cold := t.coldBytes(i, force)
+		if (len(c.mem)-c.live+cold)*4 < len(c.mem) {
+			continue
+		}
+		changed = true
+		if t.a.cur == i {
+			t.a.cur = -1
+		}
+		if stay := func(h *rowHead) bool { return !force && h.flags&rowRef != 0 }; len(c.mem) >= t.a.coldSize(0) && cold*4 >= len(c.mem)*3 {
+			if err := t.chill(i, stay); err != nil {
+				return err
+			}
+		} else {
+			t.eachRow(i, func(loc uint32, h *rowHead) {
+				if h.flags&rowDead == 0 {
+					t.relocate(i, loc, t.evictable(h) && h.flags&rowDeleted == 0 && !stay(h))
+				}
+			})
+			t.a.freeChunk(i)
+		}
+		if err := t.chillFull(); err != nil {
+			return err
+		}
+	}
+	if changed {
+		t.pruneLists()
+	}
+	return nil
+}
+
+// shrinkCold is shrink with cold chunks: need bytes are to be freed.
+func (t *table) shrinkCold(need int64) error {
+	target := t.a.bytes - need
+	if t.dirtyBytes*2 < t.a.live {
+		if err := t.evictCold(target, false); err != nil {
+			return err
+		}
+	}
+	if t.a.bytes > target {
+		if t.dirtyBytes > 0 || t.b.pendingSeal() {
+			if err := t.b.writeEarly(t); err != nil {
+				return err
+			}
+			t.dropTombs()
+			if need = t.share(); need == 0 {
+				return nil
+			}
+			target = t.a.bytes - need
+		}
+		if err := t.evictCold(target, false); err != nil {
+			return err
+		}
+		if t.a.bytes > target {
+			if err := t.evictCold(target, true); err != nil {
+				return err
+			}
+		}
+	}
+	t.noteSpilled()
+	return nil
+}
+
+// thaw brings the row of key into memory if it is in a cold chunk; it is not in memory.
+func (t *table) thaw(hash uint64, key []byte) (uint32, bool, error) {
+	for p := hash & t.x.mask; ; p = (p + 1) & t.x.mask {
+		s := t.x.slots[p]
+		if s == 0 {
+			return 0, false, nil
+		}
+		loc := uint32(s) - 1
+		if uint32(s>>32) != uint32(hash) || t.a.base[loc>>chunkShift] != nil {
+			continue
+		}
+		row, err := t.coldRow(loc)
+		if err != nil {
+			return 0, false, err
+		}
+		view := t.coldView(row)
+		if view.a.head(0).hash != hash || !view.keyIs(0, key) {
+			continue
+		}
+		to, ok := t.a.alloc(len(row))
+		if !ok {
+			return 0, false, t.tooLarge()
+		}
+		copy(t.a.span(to, len(row)), row)
+		t.a.head(to).flags = rowDisk | rowRef | uint32(t.b.oldSeq())<<rowSeqShift
+		t.x.slots[p] = slotOf(hash, to)
+		i := int(loc >> chunkShift)
+		if t.passing(i, int(to>>chunkShift)) {
+			t.remark(to)
+		}
+		t.coldDead(i, len(row))
+		return to, true, nil
+	}
+}
+
+// coldDead takes a row of n bytes out of cold chunk i, and the chunk when it was the last.
+func (t *table) coldDead(i, n int) {
+	t.absent--
+	if t.a.coldDead(i, n) {
+		c := &t.a.chunks[i]
+		t.cold.drop(c.at, c.used)
+		t.a.dropCold(i)
+	}
+}
+
+// coldView is a table with one row, at location 0, or the rows of a chunk.
+func (t *table) coldView(mem []byte) table {
+	return table{id: t.id, o: t.o, head: t.head, ttl: t.ttl, now: t.now, a: arena{base: []unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(mem))}}}
+}
+
+// coldRow reads the row at loc, which is in a cold chunk. It is valid until the next call.
+func (t *table) coldRow(loc uint32) ([]byte, error) {
+	c := &t.a.chunks[loc>>chunkShift]
+	off := int(loc&chunkMask) << unitShift
+	row, err := t.cold.read(c.at+int64(off), min(coldRead, c.used-off))
+	if err != nil {
+		return nil, t.readError(err)
+	}
+	n := int((*rowHead)(unsafe.Pointer(unsafe.SliceData(row))).units) << unitShift
+	if n < t.head || n > c.used-off {
+		return nil, t.readError(fmt.Errorf("%w: a row of %d bytes at %d of %q", errDamaged, n, c.at+int64(off), t.cold.path))
+	}
+	if n > len(row) {
+		if row, err = t.cold.read(c.at+int64(off), n); err != nil {
+			return nil, t.readError(err)
+		}
+	}
+	if row = row[:n]; !openCold(row) {
+		return nil, t.readError(fmt.Errorf("%w: the checksum of the row at %d of %q is wrong", errDamaged, c.at+int64(off), t.cold.path))
+	}
+	return row, nil
+}
+
+// eachCold calls f for the rows of cold chunk i that the index names: view has them at at. f may take them out of the index.
+func (t *table) eachCold(i int, f func(view *table, at, loc uint32) error) error {
+	c := &t.a.chunks[i]
+	used, start := c.used, c.at // f may end the chunk
+	own, err := t.cold.readTo(make([]uint64, (used+7)/8), start, used)
+	if err != nil {
+		return t.readError(err)
+	}
+	view := t.coldView(own)
+	for off := 0; off < used; {
+		at := uint32(off >> unitShift)
+		h := view.a.head(at)
+		n := int(h.units) << unitShift
+		if n < t.head || n > used-off {
+			return t.readError(fmt.Errorf("%w: a row of %d bytes at %d of %q", errDamaged, n, start+int64(off), t.cold.path))
+		}
+		off += n
+		loc := uint32(i)<<chunkShift | at
+		if !t.x.has(h.hash, loc) {
+			continue
+		}
+		if !openCold(view.a.bytesOf(at)) {
+			return t.readError(fmt.Errorf("%w: the checksum of the row at %d of %q is wrong", errDamaged, start+int64(off-n), t.cold.path))
+		}
+		if err := f(&view, at, loc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadCold is load with cold chunks: in the order of the file.
+func (t *table) loadCold(keys *Keys, refs []Ref) error {
+	pre := t.pre
+	slices.SortFunc(t.miss, func(i, j int32) int { return cmp.Compare(uint32(pre[i]), uint32(pre[j])) })
+	for _, i := range t.miss {
+		hash, key := keys.Hashes[i], keys.Key(int(i))
+		loc, ok, err := t.findCold(hash, key)
+		if err != nil {
+			return err
+		}
+		if ok && t.visible(loc) {
+			refs[i] = Ref(loc)
+		}
+	}
+	return nil
+}
+
+// findCold is find for a row that may be in a cold chunk.
+func (t *table) findCold(hash uint64, key []byte) (uint32, bool, error) {
+	if loc, ok := t.find(hash, key); ok {
+		return loc, true, nil
+	}
+	return t.thaw(hash, key)
+}
+
+// compactCold gathers the rows of the cold chunk with the least of them when cold chunks are mostly dead.
+func (t *table) compactCold() error {
+	if t.a.coldUsed <= 2*t.a.coldLive+4*int64(t.a.max) || t.b.rebase.running {
+		return nil
+	}
+	least := -1
+	for i := range t.a.chunks {
+		if c := &t.a.chunks[i]; c.cold && (least < 0 || c.live*t.a.chunks[least].used < t.a.chunks[least].live*c.used) {
+			least = i
+		}
+	}
+	err := t.eachCold(least, func(view *table, at, loc uint32) error {
+		row := view.a.bytesOf(at)
+		to, ok := t.coldRoom(least, len(row))
+		if !ok {
+			return t.tooLarge()
+		}
+		copy(t.a.span(to, len(row)), row)
+		h := t.a.head(to)
+		h.flags = rowDisk | uint32(t.b.oldSeq())<<rowSeqShift
+		t.x.move(h.hash, loc, to)
+		t.coldDead(least, len(row))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.chillFull(); err != nil {
+		return err
+	}
+	t.pruneLists()
+	return nil
+}
+
+// recordCold adds the rows of cold chunk i to a set that is written as a segment, and returns their bytes.
+func (t *table) recordCold(i int, set *sealSet) (n int64, err error) {
+	st := sealTable{t: t, records: &segmentBuf{budget: t.b.budget}}
+	err = t.eachCold(i, func(view *table, at, _ uint32) error {
+		st.records.add(view, at, false)
+		n += int64(view.a.head(at).units) << unitShift
+		return nil
+	})
+	set.tables = append(set.tables, st)
+	return n, err
+}
+
+// rewriteCold writes the rows of all cold chunks to segments. cutMu is held.
+func (t *table) rewriteCold() error {
+	for i := range t.a.chunks {
+		if !t.a.chunks[i].cold {
+			continue
+		}
+		t.b.sets++
+		set := &sealSet{num: t.b.sets, catalog: t.b.encodeCatalog()}
+		_, err := t.recordCold(i, set)
+		if err == nil {
+			if err = t.b.writeSegment(set); err != nil {
+				err = t.b.ioError("cannot write rows to", err)
+			}
+		}
+		set.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// coldToPebble writes the rows of all cold chunks to Pebble, which has none of this table. cutMu is held.
+func (t *table) coldToPebble() error {
+	for i := range t.a.chunks {
+		if !t.a.chunks[i].cold {
+			continue
+		}
+		st := sealTable{t: t}
+		err := t.eachCold(i, func(view *table, at, loc uint32) error {
+			st.a = view.a
+			st.ents = append(st.ents, sealEnt{view.a.head(at).hash, at, false})
+			t.x.remove(view.a.head(at).hash, loc)
+			t.filter.add(view.a.head(at).hash)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		st.a.budget, st.end = t.b.budget, func() {}
+		if err := t.b.writeSet(&sealSet{tables: []sealTable{st}, catalog: t.b.encodeCatalog()}); err != nil {
+			return t.b.ioError("cannot write rows to", err)
+		}
+		t.a.coldDead(i, t.a.chunks[i].live)
+		t.a.dropCold(i)
+	}
+	t.a.next, t.full = -1, nil // ordinary chunks from now on
+	t.pruneLists()
+	return t.cold.close()
+}
+
+var errStop = errors.New("stop")
+
+// visitCold calls f for the rows in cold chunks until it returns false.
+func (t *table) visitCold(f func(key, value []byte) bool) error {
+	for i := range t.a.chunks {
+		if !t.a.chunks[i].cold {
+			continue
+		}
+		err := t.eachCold(i, func(view *table, at, _ uint32) error {
+			if !view.expired(at) && !f(view.rowKey(at), view.rowValue(at)) {
+				return errStop
+			}
+			return nil
+		})
+		if errors.Is(err, errStop) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepCold removes the expired rows of the next cold chunk that may have any.
+func (t *table) sweepCold() error {
+	s := &t.sweep
+	for range len(t.a.chunks) {
+		if s.cold++; s.cold >= len(t.a.chunks) {
+			s.cold = 0
+		}
+		if c := &t.a.chunks[s.cold]; c.cold && c.oldest+t.o.TTL <= t.now {
+			break
+		}
+	}
+	if s.cold >= len(t.a.chunks) || !t.a.chunks[s.cold].cold {
+		return nil
+	}
+	i, oldest := s.cold, t.now
+	err := t.eachCold(i, func(view *table, at, loc uint32) error {
+		if !view.expired(at) {
+			oldest = min(oldest, *view.rowStamp(at))
+			return nil
+		}
+		h := view.a.head(at)
+		to, err := t.newRow(h.hash, view.rowKey(at), 0, 0, rowDisk|uint32(t.b.oldSeq())<<rowSeqShift)
+		if err != nil {
+			return err
+		}
+		t.x.move(h.hash, loc, to)
+		t.coldDead(i, int(h.units)<<unitShift)
+		t.remove(to)
+		return nil
+	})
+	if t.a.chunks[i].cold {
+		t.a.chunks[i].oldest = oldest
+	}
+	return err
+}
+
+func (t *table) tooLarge() error {
+	t.err = errorf(diag.External, "state table %s is too large: its rows in memory exceed %d GiB", t.name, maxChunks*hugePage>>30).
+		WithHint("raise the parallelism, or give the engine less memory for state (--memory)")
+	return t.err
+}
