@@ -149,6 +149,23 @@ func (f *Feed) Fail(split int, at int64, err error) {
 	f.splits[split].fail[at] = err
 }
 
+// Failed waits until readers have returned all errors that Fail set for the split.
+func (f *Feed) Failed(ctx context.Context, split int) error {
+	for {
+		f.mu.Lock()
+		pending, changed := len(f.splits[split].fail), f.changed
+		f.mu.Unlock()
+		if pending == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // Hold pauses reading of the split before row number at; -1 lets it go on.
 func (f *Feed) Hold(split int, at int64) {
 	f.mu.Lock()

@@ -167,6 +167,7 @@ func (r *reader) step(out *batch.Builder) (p connectors.Progress, err error, cha
 		s := f.splits[rs.index]
 		if err := s.fail[rs.at]; err != nil {
 			delete(s.fail, rs.at)
+			f.signal()
 			return connectors.Progress{Split: rs.name}, err, nil
 		}
 		end := s.base + int64(len(s.rows))

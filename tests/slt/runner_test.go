@@ -140,7 +140,7 @@ func (r *runner) run(d *datadriven.TestData) string {
 	case "crash":
 		var at string
 		d.ScanArgs(r.t, "at", &at)
-		return r.crash(at)
+		return r.crash(at, nil)
 	case "resume":
 		return r.resume(strconv.Itoa(number(d, "parallelism", 1)))
 	case "stop":
@@ -282,7 +282,12 @@ func (r *runner) feed(table string, split int, text string) string {
 	case r.mode.barriers:
 		return r.sync()
 	case r.mode.crash != "":
-		return r.crash(r.mode.crash)
+		return r.crash(r.mode.crash, func() error {
+			if !r.reads(table, split) {
+				return nil
+			}
+			return f.Failed(r.ctx, split)
+		})
 	case r.mode.resume:
 		r.turn++
 		return r.resume(parallelisms[r.turn%len(parallelisms)])
@@ -373,10 +378,29 @@ func (r *runner) covered(live []*job) bool {
 	return true
 }
 
-// crash is sync with a failure at a point.
-func (r *runner) crash(point string) string {
+// reads tells whether a live job reads a split of a table.
+func (r *runner) reads(table string, split int) bool {
+	name := checkpoint.Split(r.info(table).bus + "-" + strconv.Itoa(split))
+	for _, j := range r.live() {
+		for _, s := range j.job.Status().Splits {
+			if s.Split == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// crash is sync with a failure at a point. It waits for what failed is to wait for first: a checkpoint taken before would cut
+// the rows of a feed in two, which changes the changelog.
+func (r *runner) crash(point string, failed func() error) string {
 	if err := checkpoint.SetFailpoint(point + ":1:error"); err != nil {
 		r.t.Fatal(err)
+	}
+	if failed != nil {
+		if err := failed(); err != nil {
+			r.t.Fatalf("%s: stuck: %v", r.at, err)
+		}
 	}
 	out := r.sync()
 	if checkpoint.FailpointHit() {
