@@ -334,8 +334,11 @@ func (t *table) importFrom(s *source, e *catalogEntry) error {
 	b := t.b
 	b.cutMu.Lock()
 	defer b.cutMu.Unlock()
-	if err := b.ensureDB(); err != nil {
-		return err
+	if b.db == nil {
+		// Rows that were restored from the segments of another subtask may be in cold chunks and early segments.
+		if err := b.toPebble(); err != nil {
+			return b.fail(err)
+		}
 	}
 	it, err := tableIter(s.db, e.ID)
 	if err != nil {
