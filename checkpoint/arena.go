@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"slices"
 	"unsafe"
 )
 
@@ -104,7 +105,7 @@ func (a *arena) alloc(n int) (loc uint32, ok bool) {
 	for size < a.max && int64(size) < a.bytes {
 		size *= 2
 	}
-	i, ok := a.addChunk(max(size, n), false)
+	i, ok := a.addChunk(max(size, n), 0)
 	if !ok {
 		return 0, false
 	}
@@ -178,8 +179,8 @@ func (a *arena) growLast(loc uint32, n int) bool {
 	return true
 }
 
-// addChunk adds a chunk of size bytes, last: behind all others.
-func (a *arena) addChunk(size int, last bool) (int, bool) {
+// addChunk adds a chunk of size bytes, whose number is at least least.
+func (a *arena) addChunk(size, least int) (int, bool) {
 	var c chunk
 	if size == hugePage {
 		c.mem, c.raw = offHeap(size)
@@ -188,9 +189,13 @@ func (a *arena) addChunk(size int, last bool) (int, bool) {
 		c.mem = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size)
 	}
 	i := len(a.chunks)
-	if k := len(a.unused); k > 0 && !last {
-		i = int(a.unused[k-1])
-		a.unused = a.unused[:k-1]
+	k := len(a.unused) - 1
+	for k >= 0 && int(a.unused[k]) < least {
+		k--
+	}
+	if k >= 0 {
+		i = int(a.unused[k])
+		a.unused = slices.Delete(a.unused, k, k+1)
 		a.chunks[i], a.base[i] = c, unsafe.Pointer(unsafe.SliceData(c.mem))
 	} else {
 		if i == maxChunks {

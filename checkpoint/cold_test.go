@@ -1,7 +1,9 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -118,5 +120,74 @@ func TestColdChunkOnFullDisk(t *testing.T) {
 	}
 	if err := countRows(tb, 1); err == nil {
 		t.Fatal("the table goes on")
+	}
+}
+
+// rebasing is a table with 1000 rows, most of which are in cold chunks, during a rebase.
+func rebasing(t *testing.T) (*Backend, *table) {
+	t.Helper()
+	b, tb := openTable(t, testOwner(t), 96<<10)
+	b.limits = segmentLimits{files: 64, join: 16, garbage: 1, rebase: 1}
+	for round := 0; !b.rebase.running; round++ {
+		if round == 100 {
+			t.Fatal("no rebase begins")
+		}
+		for k := range uint64(1000) {
+			if err := tb.Put(binary.BigEndian.AppendUint64(nil, k), make([]byte, 150)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sealed(t, b, ID(round+1))
+	}
+	return b, tb
+}
+
+// readRows reads rows of rebasing, some of them often.
+func readRows(t *testing.T, tb *table, r *rand.Rand) {
+	t.Helper()
+	for range 1000 {
+		k := r.Uint64N(1000)
+		if r.IntN(2) == 0 {
+			k %= 150
+		}
+		v, ok, err := tb.Get(binary.BigEndian.AppendUint64(nil, k))
+		if err != nil || !ok || len(v) != 150 {
+			t.Fatalf("row %d has %d bytes: %v %v", k, len(v), ok, err)
+		}
+	}
+}
+
+func TestColdChunkNumbersDuringRebase(t *testing.T) {
+	// Goal: rows that come and go during a long rebase do not use up the chunk numbers.
+	b, tb := rebasing(t)
+	defer b.Close()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		readRows(t, tb, r)
+	}
+	if b.db != nil {
+		t.Error("the rows went to Pebble")
+	}
+	if n := len(tb.a.chunks); n > maxChunks/8 {
+		t.Errorf("%d chunk numbers are in use", n)
+	}
+}
+
+func TestRebaseEndsBesideEviction(t *testing.T) {
+	// Goal: a rebase ends although more rows turn cold between two barriers than it writes at least.
+	b, tb := rebasing(t)
+	defer b.Close()
+	r := rand.New(rand.NewPCG(1, 1))
+	for id := ID(1000); b.rebase.running; id++ {
+		if id == 1200 {
+			t.Fatalf("the rebase is at chunk %d of %d", b.rebase.chunk, len(tb.a.chunks))
+		}
+		for range 10 {
+			readRows(t, tb, r)
+		}
+		sealed(t, b, id)
+	}
+	if b.db != nil {
+		t.Error("the rows went to Pebble")
 	}
 }

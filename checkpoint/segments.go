@@ -37,6 +37,8 @@ type rebase struct {
 	from    uint64 // the first set written since it began
 	table   int
 	chunk   int
+	// again is how many bytes of rows came, or may have come, since the last barrier to chunks that it has not passed.
+	again int64
 }
 
 // rebaseStep marks rows to be written again at the barrier of set, which is being sealed.
@@ -54,7 +56,8 @@ func (b *Backend) rebaseStep(set *sealSet) error {
 		}
 		*r = rebase{running: true, from: set.num}
 	}
-	for budget := max(b.limits.rebase, 2*dirty); r.table < len(b.tables); r.table, r.chunk = r.table+1, 0 {
+	budget := max(b.limits.rebase, 2*dirty) + r.again // else it would never end where more rows turn cold than it passes
+	for r.again = 0; r.table < len(b.tables); r.table, r.chunk = r.table+1, 0 {
 		t := b.tables[r.table]
 		if t == nil {
 			continue
@@ -69,7 +72,7 @@ func (b *Backend) rebaseStep(set *sealSet) error {
 			}
 			n, err := t.recordCold(r.chunk, set)
 			if err != nil {
-				return err
+				return b.fail(err) // rows that were passed are in no segment
 			}
 			budget -= n
 		}
@@ -185,6 +188,7 @@ func (b *Backend) writeEarly(t *table) error {
 	if len(t.dirty) == 0 {
 		return nil
 	}
+	b.rebase.again += t.dirtyBytes
 	st, err := t.takeDirty(b.oldSeq(), true)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (t *table) relocate(i int, loc uint32, cold bool) {
 		t.dirty = append(t.dirty, to)
 	case th.flags&rowDeleted != 0:
 		t.tombs = append(t.tombs, to)
-	case t.passing(i, int(to>>chunkShift)):
+	case t.moved(i, int(to>>chunkShift), size):
 		t.remark(to)
 	}
 	t.a.kill(loc)
@@ -90,7 +90,20 @@ func (t *table) relocate(i int, loc uint32, cold bool) {
 // there.
 func (t *table) passing(from, to int) bool {
 	r := &t.b.rebase
-	return r.running && r.table == int(t.id)-1 && from >= r.chunk && to < r.chunk
+	return t.rebasing() && from >= r.chunk && to < r.chunk
+}
+
+// rebasing tells whether the table is the one that a rebase is at.
+func (t *table) rebasing() bool {
+	return t.b.rebase.running && t.b.rebase.table == int(t.id)-1
+}
+
+// moved is passing for a row of n bytes that has moved. One that moved the other way is met again.
+func (t *table) moved(from, to, n int) bool {
+	if r := &t.b.rebase; t.rebasing() && from < r.chunk && to >= r.chunk {
+		r.again += int64(n)
+	}
+	return t.passing(from, to)
 }
 
 // coldRoom is room for a row from chunk i in the chunk that is to become cold.
@@ -102,7 +115,15 @@ func (t *table) coldRoom(i, size int) (uint32, bool) {
 		}
 		t.full = append(t.full, k)
 	}
-	k, ok := t.a.addChunk(t.a.coldSize(size), t.b.rebase.running)
+	least := 0
+	if r := &t.b.rebase; t.rebasing() && i >= r.chunk {
+		least = r.chunk
+	}
+	k, ok := t.a.addChunk(t.a.coldSize(size), least)
+	if !ok && least > 0 {
+		t.b.rebase = rebase{} // no number is left before it; the next barrier begins another
+		k, ok = t.a.addChunk(t.a.coldSize(size), 0)
+	}
 	if !ok {
 		return 0, false
 	}
@@ -225,7 +246,7 @@ func (t *table) thaw(hash uint64, key []byte) (uint32, bool, error) {
 		t.a.head(to).flags = rowDisk | rowRef | uint32(t.b.oldSeq())<<rowSeqShift
 		t.x.slots[p] = slotOf(hash, to)
 		i := int(loc >> chunkShift)
-		if t.passing(i, int(to>>chunkShift)) {
+		if t.moved(i, int(to>>chunkShift), len(row)) {
 			t.remark(to)
 		}
 		t.coldDead(i, len(row))

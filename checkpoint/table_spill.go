@@ -139,7 +139,7 @@ func (t *table) rewrite(i int, evict func(*rowHead) bool) {
 			t.dirty = append(t.dirty, to)
 		} else if th.flags&rowDeleted != 0 {
 			t.tombs = append(t.tombs, to)
-		} else if t.passing(i, int(to>>chunkShift)) {
+		} else if t.moved(i, int(to>>chunkShift), size) {
 			t.remark(to)
 		}
 		h.flags |= rowDead
