@@ -127,8 +127,8 @@ func (a *arena) take(i, n int) uint32 {
 
 // coldSize is the size of a chunk to gather rows in that leave memory, the first of which has n bytes.
 func (a *arena) coldSize(n int) int {
-	size := firstChunk
-	for size < a.max && int64(size) < a.coldUsed {
+	size, limit := firstChunk, a.budget.coldChunk()
+	for size < a.max && int64(size) < a.coldUsed && int64(size)*2 <= limit {
 		size *= 2
 	}
 	return max(size, n)

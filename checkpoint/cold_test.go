@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -189,5 +190,72 @@ func TestRebaseEndsBesideEviction(t *testing.T) {
 	}
 	if b.db != nil {
 		t.Error("the rows went to Pebble")
+	}
+}
+
+func TestColdFileEndsWithPebble(t *testing.T) {
+	// Goal: the file of cold chunks takes no room once the index has outgrown memory and all rows are in Pebble.
+	b, tb := openTable(t, testOwner(t), 1<<20)
+	defer b.Close()
+	for n := 1000; b.db == nil; n += 1000 {
+		if n > 200_000 {
+			t.Fatal("the rows stay in cold chunks")
+		}
+		if err := countRows(tb, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.fs.Stat(tb.cold.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", tb.cold.path, err)
+	}
+}
+
+func TestSweepReadsNoChunkInVain(t *testing.T) {
+	// Goal: the sweep of expired rows reads no cold chunk before one of its rows expires. Method: every read is counted.
+	var reads atomic.Int64
+	counting := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt {
+			reads.Add(1)
+		}
+		return nil
+	}))
+	owner, err := Own(counting, "/job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := int64(0)
+	b, err := OpenBackend(owner, "agg-0", BackendOptions{Budget: NewMemoryBudget(1536 << 10), Now: func() int64 { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	x, err := b.Table("agg", TableOptions{Name: "acc", Format: "v1", TTL: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := x.(*table)
+	if err := countRows(tb, 30_000); err != nil {
+		t.Fatal(err)
+	}
+	if tb.absent == 0 || b.db != nil {
+		t.Fatalf("%d rows are in cold chunks, Pebble: %v", tb.absent, b.db != nil)
+	}
+	before := reads.Load()
+	for range 10 * sweepDiskEvery {
+		if err := tb.sweepStep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := reads.Load() - before; n > 0 {
+		t.Errorf("%d reads while no row has expired", n)
+	}
+	now = 1000
+	for range 1000 * sweepDiskEvery {
+		if err := tb.begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tb.Len() != 0 {
+		t.Errorf("%d rows are left after all have expired", tb.Len())
 	}
 }

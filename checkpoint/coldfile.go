@@ -86,6 +86,14 @@ func (c *coldFile) close() error {
 	return f.Close()
 }
 
+// remove ends the file for good: it may be large.
+func (c *coldFile) remove() error {
+	if c.f == nil {
+		return nil
+	}
+	return errors.Join(c.close(), c.fs.Remove(c.path))
+}
+
 // coldRead is what is read of a row whose size is not known yet.
 const coldRead = 512
 

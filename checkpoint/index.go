@@ -20,6 +20,7 @@ func newIndex(budget *MemoryBudget) index {
 	x.slots, x.raw = allocSlots(firstSlots)
 	x.mask = firstSlots - 1
 	x.count(firstSlots)
+	budget.tables.Add(1)
 	return x
 }
 
@@ -151,6 +152,9 @@ func (x *index) remove(hash uint64, loc uint32) {
 }
 
 func (x *index) close() {
+	if x.slots != nil {
+		x.budget.tables.Add(-1)
+	}
 	x.count(-len(x.slots))
 	if x.raw != nil {
 		freeOffHeap(x.raw)

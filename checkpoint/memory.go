@@ -13,9 +13,10 @@ import (
 // write changed rows to disk early and evict cold ones. The floor is what one batch of keys needs in each table. Safe for
 // concurrent use.
 type MemoryBudget struct {
-	limit int64
-	used  atomic.Int64
-	index atomic.Int64 // of used, what indexes take
+	limit  int64
+	used   atomic.Int64
+	index  atomic.Int64 // of used, what indexes take
+	tables atomic.Int64
 
 	mu     sync.Mutex
 	blocks *pebble.Cache // of all backends; nil while none has rows on disk
@@ -46,6 +47,9 @@ func (m *MemoryBudget) Limit() int64 { return m.limit }
 func (m *MemoryBudget) Used() int64 { return m.used.Load() }
 
 func (m *MemoryBudget) add(n int64) { m.used.Add(n) }
+
+// coldChunk is how large a chunk that a table gathers rows in may be: those of all tables are an eighth of the memory.
+func (m *MemoryBudget) coldChunk() int64 { return m.limit / (8 * max(m.tables.Load(), 1)) }
 
 // over is how many bytes are taken beyond the limit, 0 if none.
 func (m *MemoryBudget) over() int64 { return max(0, m.used.Load()-m.limit) }

@@ -243,7 +243,12 @@ func (b *Backend) finish(ctx context.Context, job *sealJob) ([]StateFile, error)
 	err := job.err
 	if err == nil && b.db == nil && !b.closed {
 		// What is joined is written and linked already: without room for the copy the checkpoint is good all the same.
-		if e := b.joinSegments(); errors.Is(e, errDamaged) {
+		// There may be many new ones, if changed rows had to be written early.
+		var e error
+		for e == nil && len(b.segments) > b.limits.files && ctx.Err() == nil {
+			e = b.joinSegments()
+		}
+		if errors.Is(e, errDamaged) {
 			err = e
 		} else if e != nil {
 			b.log.Warn("state segments cannot be joined; they stay apart until a later checkpoint", "task", b.name, "error", e)

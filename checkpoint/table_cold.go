@@ -442,7 +442,7 @@ func (t *table) coldToPebble() error {
 	}
 	t.a.next, t.full = -1, nil // ordinary chunks from now on
 	t.pruneLists()
-	return t.cold.close()
+	return t.cold.remove()
 }
 
 var errStop = errors.New("stop")
@@ -472,16 +472,18 @@ func (t *table) visitCold(f func(key, value []byte) bool) error {
 // sweepCold removes the expired rows of the next cold chunk that may have any.
 func (t *table) sweepCold() error {
 	s := &t.sweep
+	due := false
 	for range len(t.a.chunks) {
 		if s.cold++; s.cold >= len(t.a.chunks) {
 			s.cold = 0
 		}
-		if c := &t.a.chunks[s.cold]; c.cold && c.oldest+t.o.TTL <= t.now {
+		c := &t.a.chunks[s.cold]
+		if due = c.cold && c.oldest+t.o.TTL <= t.now; due {
 			break
 		}
 	}
-	if s.cold >= len(t.a.chunks) || !t.a.chunks[s.cold].cold {
-		return nil
+	if !due {
+		return nil // reading a chunk in vain costs more than many batches
 	}
 	i, oldest := s.cold, t.now
 	err := t.eachCold(i, func(view *table, at, loc uint32) error {
