@@ -212,6 +212,20 @@ func (a *arena) addChunk(size, least int) (int, bool) {
 	return i, true
 }
 
+// sparse tells whether rows are less than half of what chunks take, but for the two that are being filled.
+func (a *arena) sparse() bool {
+	if a.bytes <= 64<<10 || a.live*2 >= a.bytes {
+		return false
+	}
+	bytes, live := a.bytes, a.live
+	for _, i := range [2]int{a.cur, a.next} {
+		if i >= 0 {
+			bytes, live = bytes-int64(len(a.chunks[i].mem)), live-int64(a.chunks[i].live)
+		}
+	}
+	return live*2 < bytes
+}
+
 // freeChunk releases chunk i. Its number is not used again before reuse is called, so that lists can be cleaned of its
 // locations in one pass over many chunks.
 func (a *arena) freeChunk(i int) {

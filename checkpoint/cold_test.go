@@ -240,6 +240,11 @@ func TestSweepReadsNoChunkInVain(t *testing.T) {
 	if tb.absent == 0 || b.db != nil {
 		t.Fatalf("%d rows are in cold chunks, Pebble: %v", tb.absent, b.db != nil)
 	}
+	for i, c := range tb.a.chunks {
+		if c.cold {
+			tb.sweep.cold = i
+		}
+	}
 	before := reads.Load()
 	for range 10 * sweepDiskEvery {
 		if err := tb.sweepStep(); err != nil {
@@ -257,5 +262,44 @@ func TestSweepReadsNoChunkInVain(t *testing.T) {
 	}
 	if tb.Len() != 0 {
 		t.Errorf("%d rows are left after all have expired", tb.Len())
+	}
+}
+
+func TestRebaseStopsAtDamagedChunk(t *testing.T) {
+	// Goal: a barrier that cannot read a cold chunk is the last: a later one would complete the rebase without rows that this one
+	// had passed, and drop the segments that have them.
+	b, tb := rebasing(t)
+	defer b.Close()
+	b.limits.rebase = 1 << 30
+	f, err := b.fs.OpenReadWrite(tb.cold.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for i, c := range tb.a.chunks {
+		if c.cold {
+			last = i
+		}
+	}
+	page := make([]byte, tb.a.chunks[last].used)
+	at := tb.a.chunks[last].at
+	saved := make([]byte, len(page))
+	if _, err := f.ReadAt(saved, at); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(page, at); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Seal(5000); !errors.Is(err, errDamaged) {
+		t.Fatalf("a damaged chunk is reported as %v", err)
+	}
+	if _, err := f.WriteAt(saved, at); err != nil { // as if the disk could be read again
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Seal(5001); err == nil {
+		t.Fatal("the backend seals again")
 	}
 }

@@ -52,7 +52,7 @@ func (t *table) makeRoom() error {
 	case t.err != nil:
 	case t.b.budget.over() > 0:
 		t.err = t.shrink()
-	case t.a.bytes > 64<<10 && t.a.live*2 < t.a.bytes:
+	case t.a.sparse():
 		t.compact()
 	}
 	return t.err

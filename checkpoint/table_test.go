@@ -384,6 +384,8 @@ func TestTableAgainstMap(t *testing.T) {
 		{name: "spilled", limit: 64 << 10, space: 4000, steps: 1500, keyBytes: 40},
 		{name: "tiny", limit: 1 << 10, space: 500, steps: 400},
 		{name: "ttl resident", limit: 1 << 30, space: 1000, steps: 1500, ttl: 60},
+		{name: "cold", limit: 256 << 10, space: 4000, steps: 1500, keyBytes: 40},
+		{name: "ttl cold", limit: 192 << 10, space: 4000, steps: 1500, ttl: 200},
 		{name: "ttl spilled", limit: 64 << 10, space: 4000, steps: 1500, ttl: 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
