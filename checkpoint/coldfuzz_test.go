@@ -228,7 +228,11 @@ func (f *coldFuzz) crash() {
 // TestColdAgainstMaps compares several tables in several backends of one budget with Go maps over batches, seals, given-up seals,
 // last seals, crashes and restores at another parallelism.
 func TestColdAgainstMaps(t *testing.T) {
-	for seed := range *coldSeeds {
+	seeds := *coldSeeds
+	if testing.Short() {
+		seeds = min(seeds, 1)
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			f := &coldFuzz{t: t, r: rand.New(rand.NewPCG(uint64(seed), 11)), owner: testOwner(t), now: 1,
 				space: 2500, limit: 600 << 10,
