@@ -112,38 +112,14 @@ func (t *table) compact() {
 
 // rewrite empties chunk i: rows that evict says may leave memory do, others move to other chunks. The chunk is freed.
 func (t *table) rewrite(i int, evict func(*rowHead) bool) {
-	c := t.a.chunks[i]
 	if t.a.cur == i {
 		t.a.cur = -1
 	}
-	for off := 0; off < c.used; {
-		loc := uint32(i)<<chunkShift | uint32(off>>unitShift)
-		h := t.a.head(loc)
-		size := int(h.units) << unitShift
-		off += size
-		if h.flags&rowDead != 0 {
-			continue
+	t.eachRow(i, func(loc uint32, h *rowHead) {
+		if h.flags&rowDead == 0 && !(evict(h) && t.evictRow(loc)) {
+			t.relocate(i, loc, false)
 		}
-		if evict(h) && t.evictRow(loc) {
-			continue
-		}
-		to, ok := t.a.alloc(size)
-		if !ok {
-			panic("checkpoint: no room to move a row") // alloc succeeded for more rows before
-		}
-		copy(t.a.span(to, size), t.a.bytesOf(loc))
-		t.x.move(h.hash, loc, to)
-		th := t.a.head(to)
-		th.flags &^= rowRef
-		if th.flags&rowDirty != 0 {
-			t.dirty = append(t.dirty, to)
-		} else if th.flags&rowDeleted != 0 {
-			t.tombs = append(t.tombs, to)
-		} else if t.moved(i, int(to>>chunkShift), size) {
-			t.remark(to)
-		}
-		h.flags |= rowDead
-	}
+	})
 	t.a.freeChunk(i)
 }
 
