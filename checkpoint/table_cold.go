@@ -279,7 +279,7 @@ func (t *table) coldRow(loc uint32) ([]byte, error) {
 	}
 	n := int((*rowHead)(unsafe.Pointer(unsafe.SliceData(row))).units) << unitShift
 	if n < t.head || n > c.used-off {
-		return nil, t.readError(fmt.Errorf("%w: a row of %d bytes at %d of %q", errDamaged, n, c.at+int64(off), t.cold.path))
+		return nil, t.coldDamage(c.at + int64(off))
 	}
 	if n > len(row) {
 		if row, err = t.cold.read(c.at+int64(off), n); err != nil {
@@ -287,9 +287,14 @@ func (t *table) coldRow(loc uint32) ([]byte, error) {
 		}
 	}
 	if row = row[:n]; !openCold(row) {
-		return nil, t.readError(fmt.Errorf("%w: the checksum of the row at %d of %q is wrong", errDamaged, c.at+int64(off), t.cold.path))
+		return nil, t.coldDamage(c.at + int64(off))
 	}
 	return row, nil
+}
+
+// coldDamage is the error of a row in the file whose size cannot be or whose checksum is wrong.
+func (t *table) coldDamage(at int64) error {
+	return t.readError(fmt.Errorf("%w: the row at %d of %q", errDamaged, at, t.cold.path))
 }
 
 // eachCold calls f for the rows of cold chunk i that the index names: view has them at at. f may take them out of the index.
@@ -306,7 +311,7 @@ func (t *table) eachCold(i int, f func(view *table, at, loc uint32) error) error
 		h := view.a.head(at)
 		n := int(h.units) << unitShift
 		if n < t.head || n > used-off {
-			return t.readError(fmt.Errorf("%w: a row of %d bytes at %d of %q", errDamaged, n, start+int64(off), t.cold.path))
+			return t.coldDamage(start + int64(off))
 		}
 		off += n
 		loc := uint32(i)<<chunkShift | at
@@ -314,7 +319,7 @@ func (t *table) eachCold(i int, f func(view *table, at, loc uint32) error) error
 			continue
 		}
 		if !openCold(view.a.bytesOf(at)) {
-			return t.readError(fmt.Errorf("%w: the checksum of the row at %d of %q is wrong", errDamaged, start+int64(off-n), t.cold.path))
+			return t.coldDamage(start + int64(off-n))
 		}
 		if err := f(&view, at, loc); err != nil {
 			return err

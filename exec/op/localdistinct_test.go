@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
@@ -204,18 +203,5 @@ func TestLocalDistinctAllocations(t *testing.T) {
 	some := count
 	some.Filter = 2
 	o := openOp(t, NewLocalAggregate(LocalAggSpec{Input: s, Keys: []int{0}, Aggs: []expr.Agg{count, some}, Mini: MiniBatch{Size: 1 << 20}, Output: partialSchema(s)}), newSubtask(t, 1<<20))
-	turn := func() {
-		for range 20 {
-			if err := o.Process(0, in, out); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := o.OnBarrier(checkpoint.Barrier{}, out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	turn()
-	if n := testing.AllocsPerRun(5, turn) / (20 * batch.Size); n > 0.01 {
-		t.Errorf("%.3f allocations a row", n)
-	}
+	allocatesNothing(t, o, in, out)
 }
