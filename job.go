@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
-	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -203,15 +202,8 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 	if e.restore.None {
 		return exec.Restore{Mode: exec.RestoreNone}, nil
 	}
-	last, confirmed, err := store.Latest(context.Background())
-	if err == nil && last.Final && confirmed {
-		open, err := store.Lineages(context.Background())
-		if err != nil {
-			return exec.Restore{}, err
-		}
-		if !slices.Contains(open, last.Lineage) {
-			return exec.Restore{Mode: exec.RestoreNone}, nil
-		}
+	if ended, err := store.Ended(context.Background()); err != nil || ended {
+		return exec.Restore{Mode: exec.RestoreNone}, err
 	}
 	return exec.Restore{Mode: exec.RestoreLatest}, nil
 }

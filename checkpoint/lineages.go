@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -62,4 +63,18 @@ func (s *DirStore) noteLineages(ctx context.Context, change func([]string) []str
 		return errorf(diag.External, "cannot write to state directory %q", s.dir).Wrap(err)
 	}
 	return nil
+}
+
+// Ended reports whether the run that wrote the newest checkpoint has read all its input, committed everything and said
+// so. A run whose process died between its last commit and saying so has not ended: resumed, it ends at once.
+func (s *DirStore) Ended(ctx context.Context) (bool, error) {
+	last, confirmed, err := s.Latest(ctx)
+	switch {
+	case errors.Is(err, ErrNone) || err == nil && !(last.Final && confirmed):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	open, err := s.Lineages(ctx)
+	return err == nil && !slices.Contains(open, last.Lineage), err
 }

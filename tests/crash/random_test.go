@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql/tests/harness"
+	"github.com/streamsql/streamsql/tests/jobstate"
 )
 
 // Goal: whatever the operators of a job, killing it at any moment, as often as one likes, and starting it again at
@@ -150,7 +151,7 @@ func (q *queryRun) killed(r *rand.Rand) bool {
 		if err != nil || code != 0 && code != -1 {
 			q.t.Fatalf("exit %d, %v\n%s", code, err, p.Output())
 		}
-		return code == -1
+		return code == -1 && !jobstate.Ended(q.t, q.state)
 	}
 	commits := q.commits() + r.IntN(4)
 	p := q.start("")
@@ -165,7 +166,7 @@ func (q *queryRun) killed(r *rand.Rand) bool {
 	if err != nil || code != 0 && code != -1 {
 		q.t.Fatalf("exit %d, %v\n%s", code, err, p.Output())
 	}
-	return code == -1
+	return code == -1 && !jobstate.Ended(q.t, q.state)
 }
 
 // commits is how many files the sink pulse shows: one per checkpoint and subtask with rows.

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamsql/streamsql/tests/harness"
+	"github.com/streamsql/streamsql/tests/jobstate"
 )
 
 // patience bounds a run of the job: a loaded machine is slow, a hang is for ever.
@@ -226,7 +227,9 @@ func TestCrashMainJob(t *testing.T) {
 					ended = true
 				case <-time.After(time.Duration(100+rnd.Intn(900)) * time.Millisecond):
 					p.Kill()
-					done++
+					if ended = jobstate.Ended(t, f.state); !ended {
+						done++
+					}
 					continue
 				}
 			}
