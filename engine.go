@@ -55,6 +55,10 @@ type Options struct {
 type Restore struct {
 	None bool   // afresh, under a new lineage
 	Path string // from a savepoint or a checkpoint directory; "" = the newest checkpoint
+	// AllowDropped lets a changed statement drop state that it has no place for, and start operators empty whose input goes
+	// on. AllowRewind lets Path be older than what the job has committed, whose output is then written again. Both are
+	// refused otherwise.
+	AllowDropped, AllowRewind bool
 }
 
 // Engine plans and runs statements: one session with its settings, a catalog, and the jobs it started. It is safe for

@@ -1,9 +1,11 @@
 package streamsql
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path/filepath"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -20,8 +22,10 @@ type Job struct {
 	job   *exec.Job
 	query bool
 	owner *checkpoint.Owner
-	done  chan struct{} // closed when everything of the job is released
-	err   error         // why it ended; valid after done
+	// savepoints is the directory that savepoints are made in by default.
+	savepoints string
+	done       chan struct{} // closed when everything of the job is released
+	err        error         // why it ended; valid after done
 }
 
 // Status is a job's state, row counts, watermarks, lag and checkpoints at a moment.
@@ -35,6 +39,9 @@ type CheckpointID = checkpoint.ID
 
 // ID is the job's stable id: the same statement under the same pipeline.name has the same id after a restart.
 func (j *Job) ID() string { return j.id }
+
+// SavepointsDir is the directory below a state directory that savepoints are made in when nothing else is said.
+const SavepointsDir = "savepoints"
 
 // Name is pipeline.name, or Flink's default for the statement.
 func (j *Job) Name() string { return j.plan.Name }
@@ -83,8 +90,35 @@ func (j *Job) Flow(s Status) Flow {
 // Checkpoint takes a checkpoint now and returns when it is durable and its output committed.
 func (j *Job) Checkpoint(ctx context.Context) (CheckpointID, error) { return j.job.Checkpoint(ctx) }
 
+// Savepoint takes a checkpoint now and copies it to dir, which must not exist, when its output is committed. The job goes
+// on. dir "" is a new directory as STOP JOB … WITH SAVEPOINT makes it. It returns where the savepoint is.
+func (j *Job) Savepoint(ctx context.Context, dir string) (path string, id CheckpointID, err error) {
+	if path, err = j.savepointPath(dir); err != nil {
+		return "", 0, err
+	}
+	id, err = j.job.Savepoint(ctx, path)
+	return path, id, err
+}
+
+// savepointPath is dir as an absolute path, or a new directory where settings say.
+func (j *Job) savepointPath(dir string) (string, error) {
+	if dir == "" && j.savepoints == "" {
+		return "", diag.New(diag.Config, diag.Pos{}, "job %q keeps its checkpoints in memory and cannot take a savepoint", j.Name()).
+			WithHint("run it with a state directory")
+	}
+	if dir == "" {
+		dir = filepath.Join(j.savepoints, fmt.Sprintf("savepoint-%.6s-%s", j.id, checkpoint.NewLineage()[:12]))
+	}
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", diag.New(diag.Config, diag.Pos{}, "savepoint directory %q", dir).Wrap(err)
+	}
+	return path, nil
+}
+
 // Stop ends the job with a final checkpoint and commits its output. With Drain event time ends first: every window
-// fires. A stopped job goes on from there when its statement is executed again.
+// fires. With Savepoint the final checkpoint is copied there. A stopped job goes on from there when its statement is
+// executed again.
 func (j *Job) Stop(ctx context.Context, o StopOptions) error {
 	err := j.job.Stop(ctx, o)
 	select {
@@ -162,12 +196,13 @@ func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
 // prepareState opens the job's directory and settles where it starts.
 func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) (err error) {
 	if e.dir == "" {
-		if p, _ := conf.Get("execution.state-recovery.path"); p != "" || e.restore.Path != "" {
+		if conf.Recovery().Path != "" || e.restore.Path != "" {
 			return diag.New(diag.Config, diag.Pos{}, "a job in memory cannot start from a checkpoint").
 				WithHint("open the engine with a state directory")
 		}
 		return nil
 	}
+	j.savepoints = cmp.Or(conf.Recovery().SavepointDir, filepath.Join(e.dir, SavepointsDir))
 	if err := e.refuseSecond(j); err != nil {
 		return err
 	}
@@ -185,27 +220,34 @@ func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) 
 // restoreFor settles where a job starts. A run that finished is not resumed: executing the statement again is a new run.
 // A run whose process died between its last commit and saying so is resumed, and ends at once.
 func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Restore, error) {
-	path := e.restore.Path
-	if p, _ := conf.Get("execution.state-recovery.path"); p != "" {
-		path = p
-	}
+	ask := conf.Recovery()
+	path, rewind := cmp.Or(ask.Path, e.restore.Path), ask.AllowRewind || e.restore.AllowRewind
+	r := exec.Restore{AllowDropped: ask.AllowDropped || e.restore.AllowDropped}
 	keep, _ := conf.Get("execution.checkpointing.num-retained")
 	store, err := checkpoint.OpenStore(o.Owner, checkpoint.StoreOptions{Log: o.Log, Retain: atoi(keep)})
 	if err != nil {
-		return exec.Restore{}, err
+		return r, err
 	}
 	o.Store = store
-	if path != "" {
-		_, err := store.Import(context.Background(), path)
-		return exec.Restore{Mode: exec.RestoreLatest}, err
+	switch {
+	case path != "":
+		found, err := store.Import(context.Background(), path, rewind)
+		if found.From != nil {
+			r.Mode, r.From = exec.RestorePath, found.From
+		}
+		if found.Rewound != 0 {
+			e.log.Warn("the job goes back to an older savepoint, as allowed: output is written again", "job", o.Name, "savepoint", path, "left behind", found.Rewound)
+		}
+		return r, err
+	case e.restore.None:
+		r.Mode = exec.RestoreNone
+		return r, nil
 	}
-	if e.restore.None {
-		return exec.Restore{Mode: exec.RestoreNone}, nil
+	ended, err := store.Ended(context.Background())
+	if ended {
+		r.Mode = exec.RestoreNone
 	}
-	if ended, err := store.Ended(context.Background()); err != nil || ended {
-		return exec.Restore{Mode: exec.RestoreNone}, err
-	}
-	return exec.Restore{Mode: exec.RestoreLatest}, nil
+	return r, err
 }
 
 func atoi(s string) (n int) {

@@ -213,11 +213,19 @@ func (e *Engine) stopJob(x *sql.StopJob) (*Result, error) {
 		}
 		return nil, err.WithHint("SHOW JOBS lists them")
 	}
-	if x.Savepoint {
-		return nil, diag.New(diag.Unsupported, x.Position(), "STOP JOB … WITH SAVEPOINT is not supported yet").
-			WithHint("STOP JOB '%s' takes a final checkpoint that the job resumes from", x.ID)
+	if !x.Savepoint {
+		return &Result{Message: "OK"}, j.Stop(context.Background(), StopOptions{})
 	}
-	return &Result{Message: "OK"}, j.Stop(context.Background(), StopOptions{Drain: x.Drain})
+	path, err := j.savepointPath("")
+	if err == nil {
+		err = j.Stop(context.Background(), StopOptions{Drain: x.Drain, Savepoint: path})
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := table("savepoint path")
+	res.add(path)
+	return res, nil
 }
 
 // run starts the job of a query, INSERT or statement set, unless ctx ends before it is planned.

@@ -23,6 +23,9 @@ type BackendOptions struct {
 	Budget *MemoryBudget
 	// OwnsKeyGroup tells which key groups the subtask owns; nil = all.
 	OwnsKeyGroup func(group int) bool
+	// RestoredAs is the operator's id in the restored checkpoint where it is another; "" = the same. Only for a backend with
+	// the tables of one operator.
+	RestoredAs OperatorID
 	// Now is the processing time in ms, for TTL; nil = the wall clock.
 	Now func() int64
 	// Log receives Pebble's warnings; nil discards.
@@ -46,6 +49,7 @@ type Backend struct {
 	log    *slog.Logger
 	now    func() int64
 	groups groupSet
+	was    OperatorID // BackendOptions.RestoredAs
 
 	tables  []*table // by id-1; nil = restored, not opened
 	keyBuf  []byte
@@ -102,7 +106,7 @@ func OpenBackend(owner *Owner, name string, o BackendOptions) (*Backend, error) 
 	fs := owner.fs
 	b := &Backend{
 		owner: owner, fs: fs, name: name, dir: fs.PathJoin(owner.localDir(), name),
-		budget: o.Budget, log: o.Log, now: o.Now, crcs: map[string]StateFile{},
+		budget: o.Budget, log: o.Log, now: o.Now, was: o.RestoredAs, crcs: map[string]StateFile{},
 		limits: defaultSegmentLimits,
 	}
 	for g := range KeyGroups {
@@ -136,7 +140,7 @@ func (b *Backend) Table(op OperatorID, o TableOptions) (Table, error) {
 		return nil, errorf(diag.Config, "state table %s.%s has a TTL of %d ms", op, o.Name, o.TTL)
 	}
 	for _, s := range b.sources {
-		if e := s.entry(op, o.Name); e != nil && e.Format != o.Format {
+		if e := s.entry(b.old(op), o.Name); e != nil && e.Format != o.Format {
 			return nil, errorf(diag.Config, "state of operator %s, table %s, has format %q in the checkpoint, this plan needs %q", op, o.Name, e.Format, o.Format).
 				WithHint("start without the checkpoint, or with the query and streamsql release that wrote it")
 		}

@@ -76,6 +76,14 @@ type Checkpoint struct {
 	StartedAt time.Time
 	Savepoint bool
 	Final     bool // the job drained; a restore has nothing to do but commit
+
+	// Operators describe those that Identities name; Job is whose checkpoint it is. Both are for people.
+	Operators map[OperatorID]OperatorInfo `json:",omitempty"`
+	Job       JobInfo                     `json:",omitzero"`
+	// Ancestors are the checkpoints of other lineages that this one came from, the nearest first.
+	Ancestors []Origin `json:",omitempty"`
+	// From is the job's directory that a savepoint was taken from, "" for a checkpoint.
+	From string `json:",omitempty"`
 }
 
 // Outcome is what became of a committable, as far as it can be proven.

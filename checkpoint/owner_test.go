@@ -145,23 +145,21 @@ func TestSavepoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner, s = openStore(t, mem)
-	c, err := s.Import(bg, "/save")
-	if err != nil {
-		t.Fatal(err)
+	if in, err := s.Import(bg, "/save", false); err != nil || in.From != nil {
+		t.Fatal(in, err)
 	}
-	if c.Lineage == "l" || len(c.Pending) != 0 || !c.Savepoint {
-		t.Fatalf("imported %+v", c)
-	}
-	got, confirmed, err := s.Latest(bg)
+	c, confirmed, err := s.Latest(bg)
 	if err != nil || !confirmed {
 		t.Fatal(confirmed, err)
 	}
-	same(t, got, c)
-	if v := restored(t, owner, got); v != "2" {
+	if c.Lineage == "l" || len(c.Pending) != 0 || c.Savepoint || !slices.Equal(c.Ancestors, []Origin{{"l", 2}}) {
+		t.Fatalf("imported %+v", c)
+	}
+	if v := restored(t, owner, c); v != "2" {
 		t.Fatalf("restores %q", v)
 	}
-	if _, err := s.Import(bg, "/save"); diag.CodeOf(err) != diag.Config {
-		t.Fatalf("import into a used store: %v", err)
+	if in, err := s.Import(bg, "/save", false); err != nil || in.From != nil {
+		t.Fatalf("import once more, before a checkpoint: %+v %v", in, err)
 	}
 	if s.NextID() != 3 {
 		t.Fatalf("next id %d", s.NextID())

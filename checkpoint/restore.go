@@ -87,6 +87,14 @@ type source struct {
 	used        map[uint16]bool // entries whose tables were opened
 }
 
+// old is the operator's id in the restored checkpoint.
+func (b *Backend) old(op OperatorID) OperatorID {
+	if b.was != "" {
+		return b.was
+	}
+	return op
+}
+
 func (s *source) entry(op OperatorID, name string) *catalogEntry {
 	for i, e := range s.catalog.Tables {
 		if e.Operator == op && e.Name == name {
@@ -236,7 +244,7 @@ func (b *Backend) checkRestored() error {
 // restoreTable opens a table with the rows that the sources have of it.
 func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 	if s := b.adopted; s != nil {
-		e := s.entry(op, o.Name)
+		e := s.entry(b.old(op), o.Name)
 		if e != nil && s.db == nil && e.Stamped != (o.TTL > 0) {
 			if err := b.disown(); err != nil {
 				return nil, err
@@ -264,7 +272,7 @@ func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 	}
 	t := b.addTable(op, o)
 	for _, s := range b.sources {
-		if e := s.entry(op, o.Name); e != nil {
+		if e := s.entry(b.old(op), o.Name); e != nil {
 			s.used[e.ID] = true
 			take := t.importFrom
 			if s.db == nil {

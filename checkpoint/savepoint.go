@@ -3,7 +3,9 @@ package checkpoint
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -11,43 +13,185 @@ import (
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
+// partialSuffix ends the name of a savepoint's directory while it is written or removed: a process that dies leaves it, and
+// nothing under the savepoint's own name.
+const partialSuffix = ".partial"
+
 // Savepoint copies checkpoint id, which must be published and confirmed, to dir, which must not exist: by hard links
-// where dir is on the same volume. The copy is a directory of its own that Collect never touches; Import starts from
-// it. All of its output is committed, so nothing in it depends on an external transaction.
+// where dir is on the same volume. dir appears at once, when everything in it is durable. The copy is a directory of its
+// own that Collect never touches; Import starts from it. All of its output is committed, so nothing in it depends on an
+// external transaction.
 func (s *DirStore) Savepoint(ctx context.Context, id ID, dir string) error {
+	defer s.Pin(id)()
+	dir = filepath.Clean(dir)
 	s.mu.Lock()
 	confirmed := s.notes.confirmed()
-	s.pinned[id]++
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.pinned[id]--
-		s.mu.Unlock()
-	}()
 	if id > confirmed {
 		return errorf(diag.Config, "checkpoint %d is not committed yet and cannot become a savepoint", id).
 			WithHint("wait for its commit")
 	}
-	if _, err := s.fs.Stat(dir); !oserror.IsNotExist(err) {
-		if err == nil {
-			return errorf(diag.Config, "savepoint directory %q exists", dir).WithHint("name a directory that does not exist yet")
-		}
-		return errorf(diag.External, "savepoint directory %q", dir).Wrap(err)
+	if err := PrepareSavepoint(s.fs, dir); err != nil {
+		return err
 	}
 	c, err := readManifest(s.fs, s.dir, id)
 	if err != nil {
 		return errorf(diag.External, "checkpoint %d cannot be read", id).Wrap(err)
 	}
-	if err := copyCheckpoint(ctx, s.fs, s.dir, dir, c); err != nil {
-		s.fs.RemoveAll(dir)
-		return errorf(diag.External, "savepoint %q cannot be written", dir).Wrap(err)
-	}
 	m := *c
-	m.Savepoint, m.Pending = true, nil
-	if err := writeManifests(s.fs, dir, &m); err != nil {
-		return errorf(diag.External, "savepoint %q cannot be written", dir).Wrap(err)
+	m.Savepoint, m.Pending, m.From = true, nil, absolute(s.dir)
+	partial := dir + partialSuffix
+	if err := s.writeSavepoint(ctx, &m, partial, dir); err != nil {
+		s.fs.RemoveAll(partial)
+		return errorf(diag.External, "savepoint %q cannot be written", dir).Wrap(err).
+			WithHint("check free space and permissions of its directory")
+	}
+	return Failpoint("savepoint.after")
+}
+
+// Pin keeps checkpoint id from Collect until it is released.
+func (s *DirStore) Pin(id ID) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pinned[id]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pinned[id]--
+	}
+}
+
+func (s *DirStore) writeSavepoint(ctx context.Context, m *Checkpoint, partial, dir string) error {
+	if err := Failpoint("savepoint.begin"); err != nil {
+		return err
+	}
+	if err := copyCheckpoint(ctx, s.fs, s.dir, partial, m, m.ID); err != nil {
+		return err
+	}
+	if err := Failpoint("savepoint.copied"); err != nil {
+		return err
+	}
+	if err := writeManifests(s.fs, partial, m); err != nil {
+		return err
+	}
+	if err := Failpoint("savepoint.written"); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(partial, dir); err != nil {
+		return err
+	}
+	if err := syncDir(s.fs, s.fs.PathDir(dir)); err != nil {
+		return errors.Join(err, s.fs.RemoveAll(dir)) // whether it is there is not known: it must not be taken for one
 	}
 	return nil
+}
+
+// PrepareSavepoint makes sure that a savepoint can be written to dir: it does not exist, the directory it is made in does
+// and can be written to. What a process that died while it wrote or removed a savepoint there left is removed.
+func PrepareSavepoint(fs vfs.FS, dir string) error {
+	dir = filepath.Clean(dir)
+	if _, err := fs.Stat(dir); !oserror.IsNotExist(err) {
+		if err == nil {
+			return errorf(diag.Config, "savepoint directory %q exists", dir).WithHint("name a directory that does not exist yet")
+		}
+		return errorf(diag.External, "savepoint directory %q", dir).Wrap(err)
+	}
+	partial := dir + partialSuffix
+	if err := removeUnfinished(fs, partial); err != nil {
+		return err
+	}
+	err := mkdirAllSynced(fs, partial)
+	if err != nil {
+		return errorf(diag.External, "savepoint %q cannot be written", dir).Wrap(err).
+			WithHint("check free space and permissions of its directory")
+	}
+	return nil
+}
+
+// removeUnfinished removes the directory of an unfinished savepoint, if it is one.
+func removeUnfinished(fs vfs.FS, partial string) error {
+	names, err := fs.List(partial)
+	if oserror.IsNotExist(err) {
+		return nil
+	}
+	for _, n := range names {
+		if _, ok := parseChkName(strings.TrimSuffix(n, "/")); !ok {
+			return errorf(diag.Config, "%q holds %q, which is not of a savepoint", partial, n).WithHint("name another directory, or remove this one")
+		}
+	}
+	if err == nil {
+		err = fs.RemoveAll(partial)
+	}
+	if err != nil {
+		return errorf(diag.External, "an unfinished savepoint, %q, cannot be removed", partial).Wrap(err)
+	}
+	return nil
+}
+
+// Dispose removes the savepoint in dir and what was left of its making or removal. It removes nothing that is not a
+// savepoint. From its first durable step on, dir is no savepoint any more; a call that was interrupted is repeated.
+func Dispose(fs vfs.FS, dir string) error {
+	dir = filepath.Clean(dir)
+	partial := dir + partialSuffix
+	_, err := fs.Stat(dir)
+	if oserror.IsNotExist(err) {
+		if _, err := fs.Stat(partial); err == nil {
+			return removeUnfinished(fs, partial)
+		}
+		return errorf(diag.Config, "there is no savepoint %q", dir).WithHint("streamsql savepoint list shows them")
+	}
+	if err := disposable(fs, dir); err != nil {
+		return err
+	}
+	if err := removeUnfinished(fs, partial); err != nil {
+		return err
+	}
+	err = fs.Rename(dir, partial)
+	if err == nil {
+		err = syncDir(fs, fs.PathDir(dir))
+	}
+	if err == nil {
+		err = Failpoint("dispose.moved")
+	}
+	if err == nil {
+		err = fs.RemoveAll(partial)
+	}
+	if err != nil {
+		return errorf(diag.External, "savepoint %q cannot be removed", dir).Wrap(err)
+	}
+	return nil
+}
+
+// disposable tells whether dir holds a savepoint and nothing else.
+func disposable(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return errorf(diag.External, "cannot read directory %q", dir).Wrap(err)
+	}
+	for _, n := range names {
+		if _, ok := parseChkName(strings.TrimSuffix(n, "/")); !ok {
+			return errorf(diag.Config, "%q is not a savepoint: it holds %q", dir, n).
+				WithHint("checkpoints belong to their job and go with it; remove other directories by hand")
+		}
+	}
+	cs, err := ReadCheckpoints(fs, dir)
+	switch {
+	case err != nil && diag.CodeOf(err) == diag.External:
+		return err
+	case err != nil || len(cs) == 0:
+		return errorf(diag.Config, "%q is not a savepoint that can be read", dir).Wrap(err).WithHint("remove the directory by hand if it is not wanted")
+	case !cs[0].Savepoint:
+		return errorf(diag.Config, "%q holds checkpoints of a job, not a savepoint", dir).WithHint("checkpoints belong to their job and go with it")
+	}
+	return nil
+}
+
+// absolute is dir for another process to find.
+func absolute(dir string) string {
+	if a, err := filepath.Abs(dir); err == nil {
+		return a
+	}
+	return dir
 }
 
 func writeManifests(fs vfs.FS, root string, c *Checkpoint) error {
@@ -59,9 +203,9 @@ func writeManifests(fs vfs.FS, root string, c *Checkpoint) error {
 	return nil
 }
 
-// copyCheckpoint links or copies the state files of c from one root to another; their names below the root stay.
-func copyCheckpoint(ctx context.Context, fs vfs.FS, from, to string, c *Checkpoint) error {
-	if err := mkdirAllSynced(fs, fs.PathJoin(to, chkName(c.ID))); err != nil {
+// copyCheckpoint links or copies the state files of c from one root to another, there as checkpoint id.
+func copyCheckpoint(ctx context.Context, fs vfs.FS, from, to string, c *Checkpoint, id ID) error {
+	if err := mkdirAllSynced(fs, fs.PathJoin(to, chkName(id))); err != nil {
 		return err
 	}
 	dirs := map[string]bool{}
@@ -70,7 +214,7 @@ func copyCheckpoint(ctx context.Context, fs vfs.FS, from, to string, c *Checkpoi
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			dst := fs.PathJoin(to, f.Path)
+			dst := fs.PathJoin(to, renamed(f.Path, id))
 			dir := fs.PathDir(dst)
 			if !dirs[dir] {
 				if err := mkdirAllSynced(fs, dir); err != nil {
@@ -89,6 +233,12 @@ func copyCheckpoint(ctx context.Context, fs vfs.FS, from, to string, c *Checkpoi
 		}
 	}
 	return nil
+}
+
+// renamed is the path of a state file in the directory of checkpoint id.
+func renamed(path string, id ID) string {
+	_, below, _ := strings.Cut(path, "/")
+	return chkName(id) + "/" + below
 }
 
 // linkOrCopySynced makes dst the same bytes as src. A copy is synced; a link has the durability of src.
@@ -157,72 +307,6 @@ func ReadCheckpoints(fs vfs.FS, dir string) ([]*Checkpoint, error) {
 		out = append(out, c)
 	}
 	return out, nil
-}
-
-// Import makes a savepoint or checkpoint of another directory the first checkpoint of this store, which must have none,
-// under a new lineage: from here on the job is another one as far as sinks are concerned. path is the directory of a
-// savepoint or of a job (its newest checkpoint is taken), one chk-<id> in it, or a state directory with one job. The
-// files are verified first and linked or copied. A checkpoint whose output may not be committed is refused.
-func (s *DirStore) Import(ctx context.Context, path string) (*Checkpoint, error) {
-	s.mu.Lock()
-	empty := len(s.published) == 0
-	s.mu.Unlock()
-	if !empty {
-		return nil, errorf(diag.Config, "state directory %q already has checkpoints, %q cannot be restored into it", s.dir, path).
-			WithHint("use a new state directory (--state-dir), or start without --restore to resume at the last checkpoint")
-	}
-	root, src, err := locate(s.fs, path)
-	if err != nil {
-		return nil, err
-	}
-	n, err := readNotes(s.fs, root)
-	if err != nil {
-		return nil, err
-	}
-	if !src.Savepoint && len(src.Pending) > 0 && n.confirmed() < src.ID {
-		return nil, errorf(diag.Config, "checkpoint %d in %q lists output that may not be committed", src.ID, root).
-			WithHint("start its own job once more, so that it commits and stops, or restore an older checkpoint")
-	}
-	if err := VerifyFiles(ctx, s.fs, root, src); err != nil {
-		return nil, err
-	}
-	if err := copyCheckpoint(ctx, s.fs, root, s.dir, src); err != nil {
-		return nil, errorf(diag.External, "checkpoint %d of %q cannot be copied to %q", src.ID, root, s.dir).Wrap(err)
-	}
-	c := *src
-	c.Lineage, c.Fence, c.Pending, c.Final = NewLineage(), s.owner.fence, nil, false
-	if err := s.Publish(ctx, &c); err != nil {
-		return nil, err
-	}
-	return &c, s.Confirm(ctx, c.ID)
-}
-
-// locate finds the checkpoint that path names and the directory its files are below.
-func locate(fs vfs.FS, path string) (root string, c *Checkpoint, err error) {
-	root = path
-	var id ID
-	if n, ok := parseChkName(fs.PathBase(path)); ok {
-		root, id = fs.PathDir(path), n
-	} else if jobs, err := fs.List(fs.PathJoin(path, "jobs")); err == nil {
-		if len(jobs) != 1 {
-			return "", nil, errorf(diag.Config, "%q holds %d jobs", path, len(jobs)).WithHint("name one of them: %s", fs.PathJoin(path, "jobs", "<id>"))
-		}
-		root = fs.PathJoin(path, "jobs", strings.TrimSuffix(jobs[0], "/"))
-	}
-	cs, err := ReadCheckpoints(fs, root)
-	if err != nil {
-		return "", nil, err
-	}
-	for _, c := range cs {
-		if id == 0 || c.ID == id {
-			return root, c, nil
-		}
-	}
-	if id != 0 {
-		return "", nil, errorf(diag.Config, "%q holds no checkpoint %d", root, id).WithHint("streamsql checkpoint show %s lists them", root)
-	}
-	return "", nil, errorf(diag.Config, "%q holds no checkpoint or savepoint", path).
-		WithHint("give the directory of a savepoint, a job (<state dir>/jobs/<id>) or one chk-<id> in it; streamsql checkpoint show lists them")
 }
 
 // Dump is c as indented JSON, for people and scripts. Payloads are base64.

@@ -3,11 +3,8 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +23,10 @@ type attempt struct {
 	shared  connectors.Shared // of the attempt's connectors
 	sinks   []*openSink
 	sources map[checkpoint.OperatorID]connectors.Source
+	was     map[checkpoint.OperatorID]checkpoint.OperatorID // ids in the restored checkpoint where they are others; "" = none
 	tasks   []*task
+	// ancestors are where the lineage began; see checkpoint.Checkpoint.
+	ancestors []checkpoint.Origin
 
 	events  chan checkpoint.Event
 	failed  chan error // the first failure
@@ -81,8 +81,8 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	j.mu.Lock()
 	j.lineage = base.lineage
 	j.mu.Unlock()
-	if f.cp != nil && !maps.Equal(f.cp.Identities, j.g.Identities) {
-		return 0, changedError(f.cp, j.g)
+	if err := at.fit(f.cp); err != nil {
+		return 0, err
 	}
 	j.proven = j.proven || f.cp != nil
 	if err := at.abortEarlier(ctx, f); err != nil {
@@ -94,6 +94,9 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	cp, err := at.restore(ctx, f)
 	if err != nil {
 		return 0, err
+	}
+	if cp != nil {
+		at.ancestors = cp.Ancestors
 	}
 	if cp != nil && cp.Final {
 		// Drained before: committing, and saying that the run has ended, was all there was to do.
@@ -122,30 +125,6 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 func (j *Job) panicked(p any) error {
 	j.o.Log.Error("the job panicked", "panic", p, "stack", string(debug.Stack()))
 	return diag.New(diag.Internal, diag.Pos{}, "panic: %v", p).WithHint("this is a bug in streamsql; the log has the stack")
-}
-
-// changedError says which operators of the checkpoint are others in the graph.
-func changedError(cp *checkpoint.Checkpoint, g *Graph) error {
-	var parts []string
-	for id, was := range cp.Identities {
-		if is, ok := g.Identities[id]; !ok {
-			parts = append(parts, string(id)+" is gone")
-		} else if is != was {
-			parts = append(parts, string(id)+" differs")
-		}
-	}
-	for id := range g.Identities {
-		if _, ok := cp.Identities[id]; !ok {
-			parts = append(parts, string(id)+" is new")
-		}
-	}
-	slices.Sort(parts)
-	if n := len(parts) - 5; n > 0 {
-		parts = append(parts[:5], fmt.Sprintf("and %d more", n))
-	}
-	return diag.New(diag.Config, diag.Pos{}, "checkpoint %d belongs to another plan", cp.ID).
-		WithDetail("its state cannot be used, because the keys, columns, conditions or time zone that decide what is in it are others in this statement: %s", strings.Join(parts, ", ")).
-		WithHint("run the statement it was made by, or start without it: --restore none")
 }
 
 // coordinate runs the loop and ends the tasks in order when it ended well.
@@ -477,12 +456,21 @@ func (at *attempt) discover(ctx context.Context, n *Node, src connectors.Source)
 	}
 }
 
-// restoredOf are the snapshots of an operator in cp, by old subtask index.
-func restoredOf(cp *checkpoint.Checkpoint, id checkpoint.OperatorID) restored {
+// restoredOf are the snapshots of an operator in cp, by old subtask index; none for an operator that starts empty.
+func (at *attempt) restoredOf(cp *checkpoint.Checkpoint, id checkpoint.OperatorID) restored {
 	if cp == nil {
 		return restored{}
 	}
-	r := restored{snapshots: make([]checkpoint.Snapshot, cp.Parallelism[id])}
+	if was, other := at.was[id]; other {
+		if was == "" {
+			return restored{}
+		}
+		id = was
+	}
+	if cp.Parallelism[id] == 0 {
+		return restored{} // an operator without state that was not there
+	}
+	r := restored{was: id, snapshots: make([]checkpoint.Snapshot, cp.Parallelism[id])}
 	for _, s := range cp.Subtasks {
 		if s.Subtask.Operator == id && s.Subtask.Index < len(r.snapshots) {
 			r.snapshots[s.Subtask.Index] = s

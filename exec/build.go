@@ -68,7 +68,7 @@ func chained(g *Graph, n *Node) bool {
 func (at *attempt) newMember(n *Node, k int, cp *checkpoint.Checkpoint) *member {
 	id := checkpoint.SubtaskID{Operator: n.ID, Index: k}
 	c := &at.job.counters
-	m := &member{node: n, id: id, restore: restoredOf(cp, n.ID), rowsIn: c.counter(id, counterIn), wm: c.counter(id, counterWatermark)}
+	m := &member{node: n, id: id, restore: at.restoredOf(cp, n.ID), rowsIn: c.counter(id, counterIn), wm: c.counter(id, counterWatermark)}
 	m.out.rows, m.out.done = c.counter(id, counterOut), at.done
 	m.wm.Set(int64(NoWatermark))
 	switch {
@@ -123,8 +123,8 @@ func (at *attempt) openSource(ctx context.Context, n *Node, cp *checkpoint.Check
 	}
 	at.sources[n.ID] = src
 	var known map[checkpoint.Split]*split
-	if cp != nil {
-		if known, err = restoreSplits(restoredOf(cp, n.ID).snapshots); err != nil {
+	if r := at.restoredOf(cp, n.ID); r.snapshots != nil {
+		if known, err = restoreSplits(r.snapshots); err != nil {
 			return nil, err
 		}
 	}

@@ -32,6 +32,7 @@ type member struct {
 
 // restored is what the checkpoint a job starts from holds for one operator.
 type restored struct {
+	was       checkpoint.OperatorID // its id there
 	snapshots []checkpoint.Snapshot // of all its subtasks, by old index; nil on a fresh start
 }
 
@@ -322,7 +323,7 @@ func (s *subtask) Table(o checkpoint.TableOptions) (checkpoint.Table, error) {
 	if s.m.state == nil {
 		o := &s.at.job.o
 		st, err := checkpoint.OpenBackend(o.Owner, stateName(s.m.id), checkpoint.BackendOptions{
-			Budget: o.Memory, OwnsKeyGroup: s.OwnsKeyGroup, Now: s.Now, Log: s.log,
+			Budget: o.Memory, OwnsKeyGroup: s.OwnsKeyGroup, Now: s.Now, Log: s.log, RestoredAs: s.m.restore.was,
 		})
 		if err != nil {
 			return nil, err

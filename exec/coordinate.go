@@ -173,6 +173,7 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 	if err := checkpoint.Failpoint("publish.before"); err != nil {
 		return err
 	}
+	c.Operators, c.Job, c.Ancestors = l.job.g.Operators, checkpoint.JobInfo{ID: l.job.o.ID, Name: l.job.o.Name}, l.at.ancestors
 	if err := l.job.o.Store.Publish(ctx, c); err != nil {
 		return err
 	}
@@ -223,6 +224,7 @@ func (l *loop) committed(id checkpoint.ID) {
 			t.box.put(command{kind: cmdCommitted, id: id})
 		}
 	}
+	l.job.keep(id)
 	l.at.notices.put(notice{id: id, sources: l.published[id]})
 	for k := range l.published {
 		if k <= id {

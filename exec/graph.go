@@ -129,4 +129,6 @@ type Graph struct {
 	// Identities say, for each source, sink and operator with state, what its part of a checkpoint depends on. A checkpoint fits a
 	// graph with the same ones.
 	Identities map[checkpoint.OperatorID]string
+	// Operators describe those that Identities name.
+	Operators map[checkpoint.OperatorID]checkpoint.OperatorInfo
 }

@@ -60,13 +60,16 @@ type Job struct {
 	meters   map[splitKey]*splitMeter
 	lineage  string
 	running  bool
+	stopInto string // savepoint directory of Stop, "" = none
 }
 
 // waiter is a call of Checkpoint. id is 0 until a checkpoint started after the call.
 type waiter struct {
 	savepoint bool
 	id        checkpoint.ID
-	done      chan error // buffered
+	committed checkpoint.ID // the checkpoint that answered it: id, or one that subsumed it
+	release   func()        // of a savepoint: ends the pin of committed
+	done      chan error    // buffered
 }
 
 // NewJob prepares a job. It checks the graph but contacts nothing.
@@ -100,6 +103,7 @@ func (j *Job) Run(ctx context.Context) error {
 	j.mu.Unlock()
 	defer j.cancel()
 	state, err := j.run(ctx)
+	err = j.stopped(ctx, err)
 	if j.o.ownerMade {
 		err = errors.Join(err, j.o.Owner.Close())
 	}
@@ -187,22 +191,6 @@ func (j *Job) endedError() error {
 	return diag.New(diag.Conflict, diag.Pos{}, "job %q has ended", j.o.Name)
 }
 
-// Stop ends the job with a final checkpoint, committed before it returns nil. Rows after that checkpoint are not
-// written; the next start resumes there. When ctx ends first the job goes on stopping.
-func (j *Job) Stop(ctx context.Context, o StopOptions) error {
-	mode := checkpoint.StopSuspend
-	if o.Drain {
-		mode = checkpoint.StopDrain
-	}
-	j.mu.Lock()
-	if j.stop == nil {
-		j.stop = &mode
-	}
-	j.mu.Unlock()
-	j.nudge()
-	return j.Wait(ctx)
-}
-
 // Cancel ends the job at once, without a checkpoint. It does not wait; see Wait.
 func (j *Job) Cancel() {
 	j.mu.Lock()
@@ -230,29 +218,12 @@ func (j *Job) Wait(ctx context.Context) error {
 func (j *Job) Ended() <-chan struct{} { return j.ended }
 
 // Checkpoint takes a checkpoint now and returns its id when it is durable and committed.
-func (j *Job) Checkpoint(ctx context.Context) (checkpoint.ID, error) { return j.request(ctx, false) }
-
-// Savepoint is Checkpoint with the manifest marked as a savepoint.
-func (j *Job) Savepoint(ctx context.Context) (checkpoint.ID, error) { return j.request(ctx, true) }
-
-func (j *Job) request(ctx context.Context, savepoint bool) (checkpoint.ID, error) {
-	w := &waiter{savepoint: savepoint, done: make(chan error, 1)}
-	j.mu.Lock()
-	if j.state.Ended() {
-		j.mu.Unlock()
-		return 0, j.endedError()
+func (j *Job) Checkpoint(ctx context.Context) (checkpoint.ID, error) {
+	w, err := j.request(ctx, false)
+	if err != nil {
+		return 0, err
 	}
-	j.waiting = append(j.waiting, w)
-	j.mu.Unlock()
-	j.nudge()
-	select {
-	case err := <-w.done:
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return w.id, err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
+	return w.id, nil
 }
 
 // nudge makes the attempt look at stop and waiting.

@@ -36,13 +36,16 @@ type RestoreMode uint8
 const (
 	RestoreLatest RestoreMode = iota // the newest usable checkpoint of the job's directory; a fresh start when none
 	RestoreNone                      // a fresh start with a new lineage
-	RestorePath                      // Restore.From
+	RestorePath                      // Restore.From, under a new lineage
 )
 
 // Restore says where a job starts.
 type Restore struct {
 	Mode RestoreMode
-	From *checkpoint.Checkpoint // RestorePath: a savepoint read by the caller
+	From *checkpoint.Checkpoint // RestorePath: a savepoint whose files the caller brought into the store
+	// AllowDropped lets a changed plan drop state of the checkpoint that it has no place for, and start operators empty whose
+	// input goes on; without it such a restore is refused.
+	AllowDropped bool
 }
 
 // JobOptions are what a job is run with. The zero value of every field but Name is usable: an ephemeral job without
@@ -83,6 +86,9 @@ type StopOptions struct {
 	// fire, and the checkpoint is marked Final, so that a restore has nothing to do but commit. Without it the job can
 	// go on from the final checkpoint later.
 	Drain bool
+	// Savepoint is a directory, not existing yet, that the final checkpoint is copied to when its output is committed;
+	// "" = none.
+	Savepoint string
 }
 
 func (o *JobOptions) defaults() error {

@@ -494,9 +494,9 @@ func TestChangedPlanIsRefused(t *testing.T) {
 	_ = j.wait()
 	bus.Queue("out").OnOp(nil)
 	f.Close()
-	g.g.Identities = map[checkpoint.OperatorID]string{"other": "1:0"}
+	g.g.Identities = map[checkpoint.OperatorID]string{"other": "1:1"}
 	err := start(t, g.g, o).wait()
-	if diag.CodeOf(err) != diag.Config || !strings.Contains(diag.Render(err, "", ""), "other is new, test is gone") {
+	if diag.CodeOf(err) != diag.Config || !strings.Contains(diag.Render(err, "", ""), "test: gone, its state would be dropped") {
 		t.Fatal(err)
 	}
 	o.Restore.Mode = exec.RestoreNone

@@ -215,6 +215,29 @@ func (c *Config) JobOptions() exec.JobOptions {
 	return o
 }
 
+// Recovery is what the settings say of where a job starts and where its savepoints go.
+type Recovery struct {
+	Path         string // execution.state-recovery.path
+	AllowDropped bool
+	AllowRewind  bool
+	SavepointDir string // execution.checkpointing.savepoint-dir
+}
+
+// Recovery reads the settings of recovery.
+func (c *Config) Recovery() Recovery {
+	path, _ := c.Get(keyRestorePath)
+	dir, _ := c.Get(keySavepointDir)
+	return Recovery{Path: path, AllowDropped: c.Bool(keyIgnoreState), AllowRewind: c.Bool(keyAllowRewind), SavepointDir: localPath(dir)}
+}
+
+// localPath is the path of a file: URI, as Flink's directories are given.
+func localPath(dir string) string {
+	if rest, ok := strings.CutPrefix(dir, "file://"); ok {
+		return rest
+	}
+	return strings.TrimPrefix(dir, "file:")
+}
+
 // restart is the restart strategy. Without restart-strategy.type it is exponential-delay with checkpoints and none
 // without, as in Flink.
 func (c *Config) restart() exec.RestartStrategy {

@@ -34,6 +34,10 @@ func (b *builder) keyedInput(p *phys, i int, keys []int) {
 		b.exchange(p, i, 1, nil)
 		return
 	}
+	if p.keyedBy == nil {
+		p.keyedBy = map[int][]int{}
+	}
+	p.keyedBy[i] = keys
 	p.par = b.conf.Parallelism()
 	in := p.in[i]
 	if in.par == p.par && (slices.Equal(in.dist, keys) || p.par == 1) {

@@ -29,6 +29,7 @@ func (b *builder) lower(plan *Plan, o Options) *exec.Graph {
 		l.node(r, "")
 	}
 	l.g.Identities = identities(plan, b.session.Zone)
+	l.g.Operators = operatorInfos(plan, l.g.Identities)
 	return l.g
 }
 

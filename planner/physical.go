@@ -16,9 +16,11 @@ type phys struct {
 	trait  Trait
 	keys   [][]int // upsert keys: columns that identify a row of the stream
 	par    int
-	dist   []int // columns its output is hash-distributed by, in order; nil = unknown
-	id     string
-	index  int // in the graph, once lowered; -1 before
+	// keyedBy are the columns of each input that state is kept by, where the operator has keys.
+	keyedBy map[int][]int
+	dist    []int // columns its output is hash-distributed by, in order; nil = unknown
+	id      string
+	index   int // in the graph, once lowered; -1 before
 }
 
 // schema is the rows of input i.

@@ -41,6 +41,11 @@ const (
 	keyMiniBatch        = "table.exec.mini-batch.enabled"
 	keyMiniSize         = "table.exec.mini-batch.size"
 	keyMiniLatency      = "table.exec.mini-batch.allow-latency"
+	keySavepointDir     = "execution.checkpointing.savepoint-dir"
+	keyRestorePath      = "execution.state-recovery.path"
+	keyIgnoreState      = "execution.state-recovery.ignore-unclaimed-state"
+	keyClaimMode        = "execution.state-recovery.claim-mode"
+	keyAllowRewind      = "streamsql.state-recovery.allow-rewind"
 	keyAggPhase         = "table.optimizer.agg-phase-strategy"
 )
 
@@ -82,8 +87,11 @@ var settings = map[string]setting{
 	"execution.checkpointing.num-retained": {typ: intSetting, def: "3", min: 1, doc: "checkpoints kept (Flink's default is 1)"},
 	"execution.checkpointing.externalized-checkpoint-retention": {def: "RETAIN_ON_CANCELLATION", values: []string{"RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"}, doc: "checkpoints survive a stop", refused: map[string]string{"DELETE_ON_CANCELLATION": "checkpoints always survive a stop; remove the state directory to drop them", "NO_EXTERNALIZED_CHECKPOINTS": "checkpoints always survive a stop; remove the state directory to drop them"}},
 	"execution.checkpointing.dir":                               {def: "", notice: "checkpoints are kept in the state directory", doc: "no effect: checkpoints are kept in the state directory"},
-	"execution.checkpointing.savepoint-dir":                     {def: "", notice: "savepoints go where the command that takes them says", doc: "no effect: savepoints go where the command that takes them says"},
-	"execution.state-recovery.path":                             {def: "", doc: "checkpoint or savepoint that the next job starts from"},
+	keySavepointDir:                                             {def: "", doc: "directory that STOP JOB … WITH SAVEPOINT makes savepoints in; unset: savepoints in the state directory"},
+	keyRestorePath:                                              {def: "", doc: "checkpoint or savepoint that the next job starts from"},
+	keyIgnoreState:                                              {typ: boolSetting, def: "false", doc: "a changed statement may drop state of the checkpoint it starts from, and start operators empty whose input goes on: as --allow-dropped-state"},
+	keyClaimMode:                                                {def: "NO_CLAIM", values: []string{"NO_CLAIM", "CLAIM", "LEGACY"}, doc: "whose a savepoint is that a job started from: it is never changed or removed by the job", refused: map[string]string{"CLAIM": "a job never removes what it started from; streamsql savepoint dispose does", "LEGACY": "use NO_CLAIM"}},
+	keyAllowRewind:                                              {typ: boolSetting, def: "false", doc: "a job may start from a savepoint that is older than what it has committed; that output is written again: as --allow-rewind"},
 
 	keyRestart:                                                         {def: "", values: []string{"", "none", "off", "disable", "fixed-delay", "fixeddelay", "failure-rate", "failurerate", "exponential-delay", "exponentialdelay"}, doc: "what happens after a failure; unset: exponential-delay with checkpoints, none without"},
 	"restart-strategy.fixed-delay.attempts":                            {typ: intSetting, def: "1", doc: "restarts before giving up"},
@@ -142,7 +150,7 @@ var settings = map[string]setting{
 // deprecatedKeys maps Flink's older names to the current ones.
 var deprecatedKeys = map[string]string{
 	"restart-strategy": keyRestart, "state.checkpoints.dir": "execution.checkpointing.dir",
-	"state.savepoints.dir": "execution.checkpointing.savepoint-dir", "execution.savepoint.path": "execution.state-recovery.path",
+	"state.savepoints.dir": "execution.checkpointing.savepoint-dir", "execution.savepoint.path": keyRestorePath, "execution.savepoint.ignore-unclaimed-state": keyIgnoreState, "execution.savepoint-restore-mode": keyClaimMode,
 	"state.checkpoints.num-retained":      "execution.checkpointing.num-retained",
 	"sql-client.display.max-column-width": "table.display.max-column-width",
 }
