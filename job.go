@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -24,6 +25,7 @@ type Job struct {
 	owner *checkpoint.Owner
 	// savepoints is the directory that savepoints are made in by default.
 	savepoints string
+	now        func() time.Time
 	done       chan struct{} // closed when everything of the job is released
 	err        error         // why it ended; valid after done
 }
@@ -116,6 +118,12 @@ func (j *Job) savepointPath(dir string) (string, error) {
 	return path, nil
 }
 
+// CheckpointTrace is the life of one checkpoint: what became of it, when, and where its barrier is.
+type CheckpointTrace = checkpoint.Trace
+
+// Checkpoints are the job's last checkpoints, newest first, those of earlier runs in the same state directory included.
+func (j *Job) Checkpoints() []CheckpointTrace { return j.job.Checkpoints() }
+
 // Stop ends the job with a final checkpoint and commits its output. With Drain event time ends first: every window
 // fires. With Savepoint the final checkpoint is copied there. A stopped job goes on from there when its statement is
 // executed again.
@@ -165,7 +173,10 @@ func (e *Engine) start(plan *planner.Plan, conf *planner.Config) (*Job, error) {
 	o.Memory = e.memory
 	o.Now = e.now
 	o.Embedded = e.embedded
-	j := &Job{id: o.ID, plan: plan, query: plan.Schema != nil, done: make(chan struct{})}
+	j := &Job{id: o.ID, plan: plan, query: plan.Schema != nil, now: time.Now, done: make(chan struct{})}
+	if e.now != nil {
+		j.now = e.now
+	}
 	if j.query {
 		// A query's rows cannot be taken back once shown: it is not restarted, and it leaves nothing behind.
 		o.ID = checkpoint.NewLineage()

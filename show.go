@@ -40,6 +40,8 @@ func (e *Engine) show(x *sql.Show) (*Result, error) {
 		return e.showFunctions(x), nil
 	case sql.ShowJobs:
 		return e.showJobs(), nil
+	case sql.ShowCheckpoints:
+		return e.showCheckpoints(x)
 	case sql.ShowCatalogs:
 		return listed("catalog name", []string{catalog.DefaultCatalog}, x), nil
 	case sql.ShowDatabases:
@@ -52,7 +54,7 @@ func (e *Engine) show(x *sql.Show) (*Result, error) {
 		return e.describe(&sql.Describe{Place: x.Place, Path: x.Path})
 	}
 	return nil, diag.New(diag.Unsupported, x.Position(), "SHOW %s is not supported", x.Kind).
-		WithHint("SHOW TABLES, VIEWS, CREATE TABLE, CREATE VIEW, COLUMNS, FUNCTIONS, JOBS, CATALOGS and DATABASES are")
+		WithHint("SHOW TABLES, VIEWS, CREATE TABLE, CREATE VIEW, COLUMNS, FUNCTIONS, JOBS, CHECKPOINTS, CATALOGS and DATABASES are")
 }
 
 func defaultDatabase(p sql.Path) error {

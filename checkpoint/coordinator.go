@@ -182,6 +182,15 @@ func (c *Coordinator) NextWake() (at time.Time, ok bool) {
 	return at, ok
 }
 
+// Failures are how many checkpoints in a row have failed, and how many more may before the job fails; left is negative
+// when any number may.
+func (c *Coordinator) Failures() (inARow, left int) {
+	if c.cfg.TolerableFailed < 0 {
+		return c.failures, -1
+	}
+	return c.failures, max(0, c.cfg.TolerableFailed-c.failures)
+}
+
 // nextStart is when the next periodic checkpoint may start.
 func (c *Coordinator) nextStart() time.Time {
 	paused := c.lastEnd.Add(c.cfg.MinPause)

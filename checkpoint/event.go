@@ -166,12 +166,12 @@ const (
 	AbortExpired                    // timeout
 	AbortFailed                     // the store could not make it durable, or a snapshot failed
 	AbortSubsumed                   // a later checkpoint was complete first
-	AbortStopped                    // the job is stopping
+	AbortStopped                    // the job is stopping or failed
 )
 
-// String is "declined", "expired", "failed", "subsumed" or "stopped".
+// String is "declined", "expired", "failed", "subsumed" or "aborted".
 func (c AbortCause) String() string {
-	return [...]string{"declined", "expired", "failed", "subsumed", "stopped"}[c]
+	return [...]string{"declined", "expired", "failed", "subsumed", "aborted"}[c]
 }
 
 // String is "operator/index".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
@@ -217,6 +218,12 @@ type Sink interface {
 	// Open makes the writer of a subtask. Called after restore committed and aborted what it had to.
 	Open(ctx context.Context, subtask int) (Writer, error)
 	Close() error
+}
+
+// TimedSink is a Sink whose open transactions the other side aborts when they get old.
+type TimedSink interface {
+	// TransactionTimeout is how old a transaction may become before it is aborted, 0 = unknown. It is asked after Preflight.
+	TransactionTimeout() time.Duration
 }
 
 // Writer writes a subtask's rows. It is used by one goroutine.

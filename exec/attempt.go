@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"errors"
-	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -42,7 +41,7 @@ type attempt struct {
 	last    maxInt64 // id of the checkpoint after which no rows follow, 0 = none
 	mu      sync.Mutex
 	givenUp map[checkpoint.ID]bool
-	pauses  map[checkpoint.ID]time.Duration // the longest of a task, of checkpoints not yet durable
+	walk    *walk
 }
 
 // openSink is a sink with its committer, nil when it commits nothing.
@@ -59,7 +58,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	ctx, cancel := context.WithCancel(parent)
 	at := &attempt{job: j, ctx: ctx, cancel: cancel, done: ctx.Done(), sources: map[checkpoint.OperatorID]connectors.Source{},
 		events: make(chan checkpoint.Event, 64), failed: make(chan error, 1), commits: make(chan checkpoint.Commit, 1),
-		notices: make(notices, 1), ready: make(chan struct{}), givenUp: map[checkpoint.ID]bool{}, pauses: map[checkpoint.ID]time.Duration{}}
+		notices: make(notices, 1), ready: make(chan struct{}), givenUp: map[checkpoint.ID]bool{}, walk: newWalk(j.o.Now)}
 	defer func() {
 		if p := recover(); p != nil {
 			err = j.panicked(p)
@@ -164,8 +163,10 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 	}
 	j.mu.Unlock()
 	j.proven = true
+	j.history.begin(at, cp, len(cfg.Subtasks))
 	j.setState(Running, nil)
 	mode, err := l.run(ctx)
+	j.history.end(err, j.o.Now())
 	if err != nil {
 		return 0, err
 	}
@@ -366,22 +367,8 @@ func (at *attempt) forget(id checkpoint.ID) {
 			delete(at.givenUp, k)
 		}
 	}
-	maps.DeleteFunc(at.pauses, func(k checkpoint.ID, _ time.Duration) bool { return k <= id })
 	at.mu.Unlock()
-}
-
-// paused notes that a subtask stood still for so long to take its part of a checkpoint.
-func (at *attempt) paused(id checkpoint.ID, d time.Duration) {
-	at.mu.Lock()
-	at.pauses[id] = max(at.pauses[id], d)
-	at.mu.Unlock()
-}
-
-// pauseOf is the longest pause of a checkpoint.
-func (at *attempt) pauseOf(id checkpoint.ID) time.Duration {
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	return at.pauses[id]
+	at.walk.forget(id)
 }
 
 // close ends everything and waits for it.

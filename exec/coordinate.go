@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -96,7 +97,10 @@ func (l *loop) requests(ctx context.Context) error {
 // step applies an event and performs the actions, feeding their results back.
 func (l *loop) step(ctx context.Context, e checkpoint.Event) error {
 	for queue := []checkpoint.Event{e}; len(queue) > 0; queue = queue[1:] {
+		l.job.history.event(queue[0])
 		for _, a := range l.coord.Step(queue[0]) {
+			inARow, left := l.coord.Failures()
+			l.job.history.action(a, inARow, left, l.job.o.Now())
 			result, err := l.perform(ctx, a)
 			if err != nil {
 				return err
@@ -188,7 +192,7 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 	}
 	l.published[c.ID] = sources
 	bytes, added := l.measure(c)
-	now, pause := l.job.o.Now(), l.at.pauseOf(c.ID)
+	now, pause := l.job.o.Now(), l.at.walk.pause(c.ID)
 	l.job.mu.Lock()
 	l.job.last.Last, l.job.last.At, l.job.last.Bytes = c.ID, now, bytes
 	l.job.last.Written += added
@@ -196,6 +200,7 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 	l.job.last.Completed++
 	l.job.last.Pending = len(c.Pending)
 	l.job.mu.Unlock()
+	l.job.history.measured(c.ID, bytes, added)
 	l.at.forget(c.ID)
 	return nil
 }
@@ -239,22 +244,33 @@ func (l *loop) committed(id checkpoint.ID) {
 	l.job.mu.Lock()
 	l.job.last.Committed, l.job.last.Pending = id, 0
 	l.job.mu.Unlock()
+	l.job.history.checkBudget(l.at)
 	l.job.resolve(func(w *waiter) bool { return w.id != 0 && w.id <= id }, nil)
 }
 
 func (l *loop) aborted(a checkpoint.Abort) {
 	l.at.abandon(a.ID)
+	trace := l.job.history.find(a.ID)
+	why := trace.Why(l.job.o.Now())
 	l.job.mu.Lock()
 	if a.Cause != checkpoint.AbortSubsumed {
 		l.job.last.GivenUp++
-		l.job.last.Cause = fmt.Sprintf("checkpoint %d %s: %s", a.ID, a.Cause, a.Reason)
+		l.job.last.Cause = fmt.Sprintf("checkpoint %d %s: %s", a.ID, a.Cause, why)
 	}
 	l.job.mu.Unlock()
 	if a.Cause == checkpoint.AbortSubsumed {
-		return // a newer one covers it, and whoever waits for it
+		// A newer one covers it, and whoever waits for it.
+		l.job.o.Log.Debug("checkpoint given up", "checkpoint", a.ID, "cause", a.Cause.String())
+		return
 	}
-	l.job.o.Log.Warn("checkpoint given up", "checkpoint", a.ID, "cause", a.Cause.String(), "reason", a.Reason, "subtasks", a.Subtasks)
-	l.job.resolve(func(w *waiter) bool { return w.id == a.ID }, fmt.Errorf("checkpoint %d %s: %s", a.ID, a.Cause, a.Reason))
+	inARow, left := l.coord.Failures()
+	level := slog.LevelInfo // declined and aborted are part of a healthy life
+	if a.Cause == checkpoint.AbortExpired || a.Cause == checkpoint.AbortFailed {
+		level = slog.LevelWarn
+	}
+	l.job.o.Log.Log(context.Background(), level, "checkpoint given up", "checkpoint", a.ID, "cause", a.Cause.String(), "reason", why,
+		"subtasks", a.Subtasks, "failed in a row", inARow, "tolerated more", left)
+	l.job.resolve(func(w *waiter) bool { return w.id == a.ID }, fmt.Errorf("checkpoint %d %s: %s", a.ID, a.Cause, why))
 }
 
 // resolve answers the callers of Checkpoint that match.

@@ -61,6 +61,8 @@ type Job struct {
 	lineage  string
 	running  bool
 	stopInto string // savepoint directory of Stop, "" = none
+
+	history history // has a lock of its own
 }
 
 // waiter is a call of Checkpoint. id is 0 until a checkpoint started after the call.
@@ -102,8 +104,10 @@ func (j *Job) Run(ctx context.Context) error {
 	j.started = j.o.Now()
 	j.mu.Unlock()
 	defer j.cancel()
+	j.history.open(&j.o)
 	state, err := j.run(ctx)
 	err = j.stopped(ctx, err)
+	j.history.close()
 	if j.o.ownerMade {
 		err = errors.Join(err, j.o.Owner.Close())
 	}

@@ -247,6 +247,7 @@ func (s *sourceReader) command(c command) error {
 // inject starts a checkpoint at this source.
 func (s *sourceReader) inject(c command) error {
 	s.stopped = s.stopped || c.last
+	s.t.at.walk.aligned(c.barrier.ID, s.t)
 	if c.drain {
 		if err := s.emit(MaxWatermark); err != nil {
 			return err

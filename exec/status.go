@@ -64,10 +64,18 @@ type CheckpointStatus struct {
 	Written   int64         // bytes that all of them added: files that the one before did not have, small state
 	Committed checkpoint.ID // newest one whose output is committed
 	Completed int
-	GivenUp   int    // expired, declined, failed or subsumed
+	GivenUp   int    // expired, declined, failed or aborted
 	Cause     string // of the last one given up
 	Restored  checkpoint.ID
 	Pending   int // committables of the newest checkpoint not yet confirmed
+	// Counts are all checkpoints by what became of them. P50 and P99 are over the last ones, from the trigger to the commit
+	// point, CommitP99 from there to the commit.
+	Counts              CheckpointCounts
+	P50, P99, CommitP99 time.Duration
+	// FailedInARow have failed since the last one that completed; TolerableLeft more may before the job fails, -1 = any number.
+	FailedInARow, TolerableLeft int
+	// Warning says that checkpoints take too much of a sink's transaction timeout, "" when they do not.
+	Warning string
 }
 
 type splitKey struct {
@@ -97,6 +105,7 @@ func (j *Job) Status() Status {
 	if s.Err == nil {
 		s.Err = j.cause
 	}
+	j.history.fill(&s.Checkpoint)
 	for k, m := range j.meters {
 		s.Splits = append(s.Splits, SplitStatus{Node: k.op, Split: k.split, Records: m.records.Load(),
 			Bytes: m.bytes.Load(), Lag: m.lag.Load(), Watermark: Watermark(m.watermark.Load()), Idle: m.idle.Load() != 0})

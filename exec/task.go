@@ -228,6 +228,9 @@ func (t *task) commands() error {
 }
 
 func (t *task) handle(m message) error {
+	if m.kind == msgBarrier {
+		t.at.walk.arrived(m.barrier.ID, t)
+	}
 	for _, e := range t.gate.accept(m) {
 		var err error
 		switch e.kind {
@@ -254,6 +257,7 @@ func (t *task) handle(m message) error {
 
 // barrier takes the chain's part of a checkpoint, unless it was given up meanwhile.
 func (t *task) barrier(b checkpoint.Barrier) error {
+	t.at.walk.aligned(b.ID, t)
 	t.quiet = t.quiet || t.at.isLast(b.ID)
 	if t.at.abandoned(b.ID) {
 		t.decline(b.ID)
@@ -276,7 +280,7 @@ func (t *task) decline(id checkpoint.ID) {
 
 // submit hands a cut to the task's finisher, which acknowledges its snapshots in checkpoint order.
 func (t *task) submit(c *cut) error {
-	t.at.paused(c.id, c.pause)
+	t.at.walk.taken(c.id, t, c.pause)
 	select {
 	case t.acks <- c:
 		return nil

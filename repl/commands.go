@@ -30,6 +30,7 @@ func commands() []command {
 		{[]string{`\dv`, ".views"}, "[PATTERN]", "views", (*Shell).listObjects},
 		{[]string{`\df`, ".functions"}, "[PATTERN]", "functions and how they are called", (*Shell).listFunctions},
 		{[]string{`\jobs`, ".jobs"}, "", "jobs of this shell and what went through them", (*Shell).listJobs},
+		{[]string{`\checkpoints`, ".checkpoints"}, "[JOB]", "the last checkpoints: state, time, size, what they wait for or failed of", (*Shell).listCheckpoints},
 		{[]string{`\stop`, ".stop"}, "ID", "stop a job with a final checkpoint; the start of its id will do", (*Shell).stopJob},
 		{[]string{`\timing`, ".timer"}, "[on|off]", "show how long statements take", (*Shell).setTiming},
 		{[]string{`\x`, ".expanded"}, "[on|off]", "show rows as blocks, a line a column", (*Shell).setExpanded},

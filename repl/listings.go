@@ -135,6 +135,13 @@ func (s *Shell) listJobs(context.Context, string, []string) error {
 	return s.list([]string{"job id", "job name", "status", "rows in", "rows out", "checkpoint", "lag"}, rows, "no jobs; INSERT INTO starts one")
 }
 
+func (s *Shell) listCheckpoints(ctx context.Context, _ string, args []string) error {
+	if len(args) == 0 {
+		return s.sql(ctx, "SHOW CHECKPOINTS")
+	}
+	return s.sql(ctx, "SHOW CHECKPOINTS FOR JOB "+quote(args[0]))
+}
+
 func (s *Shell) stopJob(ctx context.Context, _ string, args []string) error {
 	if len(args) != 1 {
 		return diag.New(diag.Syntax, diag.Pos{}, `\stop takes the id of a job, or the start of one`).WithHint(`\jobs lists them`)
@@ -155,7 +162,7 @@ var statementForms = []string{
 	"WITH name AS (SELECT …) SELECT …",
 	"EXPLAIN SELECT … | INSERT INTO … | STATEMENT SET BEGIN … END",
 	"DESCRIBE name",
-	"SHOW TABLES | VIEWS | FUNCTIONS | JOBS | CREATE TABLE name | CREATE VIEW name | COLUMNS FROM name",
+	"SHOW TABLES | VIEWS | FUNCTIONS | JOBS | CHECKPOINTS [FOR JOB 'id'] | CREATE TABLE name | CREATE VIEW name | COLUMNS FROM name",
 	"SET ['key' = 'value']",
 	"RESET ['key']",
 	"STOP JOB 'id' [WITH DRAIN]",

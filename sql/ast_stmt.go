@@ -240,6 +240,7 @@ const (
 	ShowUserFunctions
 	ShowBuiltinFunctions
 	ShowJobs
+	ShowCheckpoints
 	ShowCatalogs
 	ShowDatabases
 	ShowColumns
@@ -252,7 +253,7 @@ const (
 )
 
 var showNames = [...]string{"TABLES", "VIEWS", "CREATE TABLE", "CREATE VIEW", "FUNCTIONS", "USER FUNCTIONS", "BUILTIN FUNCTIONS", "JOBS",
-	"CATALOGS", "DATABASES", "COLUMNS", "CURRENT CATALOG", "CURRENT DATABASE", "PARTITIONS", "MODULES", "FULL MODULES",
+	"CHECKPOINTS", "CATALOGS", "DATABASES", "COLUMNS", "CURRENT CATALOG", "CURRENT DATABASE", "PARTITIONS", "MODULES", "FULL MODULES",
 	"JARS"}
 
 // String is the words after SHOW.
@@ -260,11 +261,13 @@ func (k ShowKind) String() string { return showNames[k] }
 
 // The statements that ask and set.
 type (
-	// Show is SHOW kind. Path is the object of SHOW CREATE, SHOW COLUMNS and SHOW PARTITIONS, or the database of FROM.
+	// Show is SHOW kind. Path is the object of SHOW CREATE, SHOW COLUMNS and SHOW PARTITIONS, or the database of FROM; Job is
+	// that of SHOW CHECKPOINTS FOR JOB 'id', "" = all.
 	Show struct {
 		Place
 		Kind    ShowKind
 		Path    Path
+		Job     string
 		Like    string // the pattern; set only when HasLike
 		HasLike bool
 		ILike   bool

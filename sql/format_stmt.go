@@ -349,6 +349,9 @@ func (f *formatter) show(x *Show) {
 			f.w(" FROM ", x.Path.String())
 		}
 	}
+	if x.Job != "" {
+		f.w(" FOR JOB ", QuoteString(x.Job))
+	}
 	if x.HasLike {
 		f.w(strings.TrimRight(" "+not(x.NotLike), " "))
 		f.w(map[bool]string{true: " ILIKE ", false: " LIKE "}[x.ILike], QuoteString(x.Like))

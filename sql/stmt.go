@@ -273,6 +273,7 @@ var showKinds = []struct {
 	{"VIEWS", ShowViews, false, true, true, false},
 	{"FUNCTIONS", ShowFunctions, false, true, true, true},
 	{"JOBS", ShowJobs, false, false, false, false},
+	{"CHECKPOINTS", ShowCheckpoints, false, false, false, false},
 	{"CATALOGS", ShowCatalogs, false, false, true, true},
 	{"DATABASES", ShowDatabases, false, true, true, true},
 	{"COLUMNS", ShowColumns, false, true, true, false},
@@ -295,6 +296,10 @@ func (p *parser) show() *Show {
 		if k.from && p.acceptAny("FROM", "IN") != "" {
 			s.Path = p.tablePath("a name")
 		}
+		if k.kind == ShowCheckpoints && p.accept("FOR") {
+			p.want("JOB")
+			s.Job = p.str("a job id")
+		}
 		if k.kind == ShowColumns && s.Path == nil {
 			p.failTok("FROM and a table name")
 		}
@@ -305,7 +310,7 @@ func (p *parser) show() *Show {
 	}
 	t := p.cur()
 	if t.is("PROCEDURES") || t.is("MODELS") || t.is("CONNECTIONS") || t.is("MATERIALIZED") {
-		p.refuse(t.pos, "SHOW "+t.up, "SHOW takes TABLES, VIEWS, CREATE TABLE, CREATE VIEW, FUNCTIONS, JOBS, DATABASES, CATALOGS or COLUMNS")
+		p.refuse(t.pos, "SHOW "+t.up, "SHOW takes TABLES, VIEWS, CREATE TABLE, CREATE VIEW, FUNCTIONS, JOBS, CHECKPOINTS, DATABASES, CATALOGS or COLUMNS")
 	}
 	if t.is("CREATE") && p.peek(1).name() {
 		p.i++
@@ -315,7 +320,7 @@ func (p *parser) show() *Show {
 	for _, k := range showKinds {
 		words = append(words, strings.Fields(k.words)[0])
 	}
-	hint := "SHOW takes TABLES, VIEWS, CREATE TABLE, CREATE VIEW, FUNCTIONS, JOBS, DATABASES, CATALOGS or COLUMNS"
+	hint := "SHOW takes TABLES, VIEWS, CREATE TABLE, CREATE VIEW, FUNCTIONS, JOBS, CHECKPOINTS, DATABASES, CATALOGS or COLUMNS"
 	if w := foreignShows[t.up]; t.kind == tokIdent && w != "" {
 		hint = "write " + w
 	} else if w := diag.Nearest(t.text, words); t.kind == tokIdent && w != "" {

@@ -287,6 +287,16 @@ func (s *sink) timeout(k cluster) int64 {
 	return defaultTxnTimeoutMs
 }
 
+// TransactionTimeout implements connectors.TimedSink.
+func (s *sink) TransactionTimeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner == nil || s.k == nil {
+		return 0
+	}
+	return time.Duration(s.timeout(*s.k)) * time.Millisecond
+}
+
 const (
 	defaultTxnTimeoutMs = 900_000 // transaction.max.timeout.ms of an unchanged broker
 	slotPatience        = time.Minute

@@ -1,0 +1,86 @@
+package streamsql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// showCheckpoints answers SHOW CHECKPOINTS: the last checkpoints of the jobs, newest first, and a notice per job that adds
+// them up. Job ids may be shortened; a job's name will do as well.
+func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
+	res := table("job name", "id", "kind", "state", "trigger time", "duration", "bytes", "new bytes", "commit time", "slowest subtask", "cause")
+	found := x.Job == ""
+	for _, j := range e.Jobs() {
+		if x.Job != "" && j.Name() != x.Job && !strings.HasPrefix(j.ID(), x.Job) {
+			continue
+		}
+		found = true
+		st := j.Status()
+		now := j.now()
+		for _, t := range j.Checkpoints() {
+			res.add(j.Name(), fmt.Sprint(t.ID), t.Kind, string(t.State), clockText(t.Triggered), checkpoint.Short(t.Duration(now)),
+				sizeText(t.Completed, t.Bytes), sizeText(t.Completed, t.NewBytes), clockText(t.Committed), slowestText(&t), t.Why(now))
+		}
+		res.Notices = append(res.Notices, checkpointSummary(j.Name(), st))
+	}
+	if !found {
+		return nil, diag.New(diag.Semantic, x.Position(), "there is no job %q", x.Job).WithHint("SHOW JOBS lists them")
+	}
+	return res, nil
+}
+
+// checkpointSummary adds up the checkpoints of a job since this process runs it.
+func checkpointSummary(name string, s Status) string {
+	c := s.Checkpoint
+	parts := []string{fmt.Sprintf("%d completed", c.Counts.Completed)}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{c.Counts.Expired, "expired"}, {c.Counts.Failed, "failed"}, {c.Counts.Declined, "declined"}, {c.Counts.Subsumed, "subsumed"}, {c.Counts.Aborted, "aborted"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	text := fmt.Sprintf("%s: %s (success rate %s %%)", name, strings.Join(parts, ", "), strconv.FormatFloat(100*c.Counts.Rate(), 'f', 1, 64))
+	if c.P99 > 0 {
+		text += fmt.Sprintf(", duration p50 %s, p99 %s", checkpoint.Short(c.P50), checkpoint.Short(c.P99))
+	}
+	switch {
+	case c.TolerableLeft < 0:
+		text += fmt.Sprintf("; %d failed in a row, any number is tolerated", c.FailedInARow)
+	default:
+		text += fmt.Sprintf("; %d failed in a row, %d more are tolerated", c.FailedInARow, c.TolerableLeft)
+	}
+	if c.Warning != "" {
+		text += "; " + c.Warning
+	}
+	return text
+}
+
+func clockText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// sizeText is a size once it is known.
+func sizeText(completed time.Time, n int64) string {
+	if completed.IsZero() {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func slowestText(t *CheckpointTrace) string {
+	if s := t.Slowest(); s != nil && t.State != checkpoint.TraceInProgress {
+		return s.String()
+	}
+	return ""
+}
