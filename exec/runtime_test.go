@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -532,8 +533,14 @@ func TestCheckpointTimeout(t *testing.T) {
 	if _, err := j.Checkpoint(patient(t)); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Fatalf("error %v", err)
 	}
-	if s := j.Status().Checkpoint; s.GivenUp != 1 || !strings.Contains(s.Cause, "expired") {
+	if s := j.Status().Checkpoint; s.GivenUp != 1 || !strings.Contains(s.Cause, "expired: no answer within 1m0s; ") || s.Counts != (exec.CheckpointCounts{Expired: 1}) ||
+		s.FailedInARow != 1 || s.TolerableLeft != 2 {
 		t.Fatalf("%+v", s)
+	}
+	// Others may not have answered yet either.
+	stuck := func(w checkpoint.Waiting) bool { return w.String() == "to other (subtask 0) takes its snapshot" }
+	if x := j.Checkpoints()[0]; x.State != checkpoint.TraceExpired || !slices.ContainsFunc(x.Waiting, stuck) || x.Duration(clock.now()) < time.Minute {
+		t.Fatalf("%+v", x)
 	}
 	close(release)
 	bus.Feed("in").Close()

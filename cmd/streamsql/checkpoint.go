@@ -22,27 +22,42 @@ import (
 )
 
 func checkpointCommand(args []string, out, errs io.Writer) int {
-	f := newFlags("checkpoint", "show [DIR]", `Shows the checkpoints in a state directory, a job's directory or a savepoint: newest first, with the sources' positions,
+	f := newFlags("checkpoint", "show|trace [DIR]", `show: the checkpoints in a state directory, a job's directory or a savepoint: newest first, with the sources' positions,
 state sizes and output that is pre-committed and not known to be committed. DIR is .streamsql by default, with all state
-directories in it. It only reads, and may be used while a job runs.`, errs)
+directories in it.
+
+trace: the lives of the last checkpoints, of those that were given up too: when the barrier was sent, every sink had pre-committed,
+the manifest was durable, the output was committed; the slowest subtasks; what expired waited for.
+
+Both only read, and may be used while a job runs.`, errs)
 	f.examples = `  streamsql checkpoint show                    everything below .streamsql
   streamsql checkpoint show .streamsql/job
   streamsql checkpoint show .streamsql/job --json | jq .ID
+  streamsql checkpoint trace .streamsql/job          the last three checkpoints
+  streamsql checkpoint trace .streamsql/job --id 17
+  streamsql checkpoint trace .streamsql/job --json | jq 'select(.state == "EXPIRED")'
 `
-	f.set.BoolVar(&f.dump, "json", false, "the manifests as JSON, one after the other, newest first")
+	f.set.BoolVar(&f.dump, "json", false, "the manifests, or traces, as JSON, one after the other, newest first")
+	id := f.set.Uint("id", 0, "trace: the `number` of one checkpoint (default the last three)")
 	pos, code, ok := f.parse(args, out)
 	if !ok {
 		return code
 	}
-	if len(pos) == 0 || pos[0] != "show" || len(pos) > 2 {
-		fmt.Fprintln(errs, "streamsql checkpoint: what to do is missing or unknown\n  hint: streamsql checkpoint show [DIR]")
+	if len(pos) == 0 || pos[0] != "show" && pos[0] != "trace" || len(pos) > 2 {
+		fmt.Fprintln(errs, "streamsql checkpoint: what to do is missing or unknown\n  hint: streamsql checkpoint show [DIR], or streamsql checkpoint trace [DIR]")
 		return exitUsage
 	}
 	dir := ".streamsql"
 	if len(pos) == 2 {
 		dir = pos[1]
 	}
-	if err := showCheckpoints(out, dir, f.dump, time.Now()); err != nil {
+	var err error
+	if pos[0] == "trace" {
+		err = traceCheckpoints(out, dir, *id, f.dump, time.Now())
+	} else {
+		err = showCheckpoints(out, dir, f.dump, time.Now())
+	}
+	if err != nil {
 		return fail(errs, err, source{})
 	}
 	return exitOK
@@ -50,12 +65,9 @@ directories in it. It only reads, and may be used while a job runs.`, errs)
 
 // showCheckpoints prints what jobs' directories below dir hold.
 func showCheckpoints(out io.Writer, dir string, dump bool, now time.Time) error {
-	if _, err := os.Stat(dir); err != nil {
-		return diag.New(diag.Config, diag.Pos{}, "no state directory %q", dir).WithHint("give the directory that --state-dir named, or that of a savepoint")
-	}
-	jobs := jobDirs(dir)
-	if len(jobs) == 0 {
-		return diag.New(diag.Config, diag.Pos{}, "no job has left anything in %q", dir).WithHint("give the directory that --state-dir named, or that of a savepoint")
+	jobs, err := jobsIn(dir)
+	if err != nil {
+		return err
 	}
 	for _, j := range jobs {
 		cs, err := checkpoint.ReadCheckpoints(vfs.Default, j)
@@ -79,6 +91,18 @@ func showCheckpoints(out io.Writer, dir string, dump bool, now time.Time) error 
 		}
 	}
 	return nil
+}
+
+// jobsIn is jobDirs, of which there must be one.
+func jobsIn(dir string) ([]string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, diag.New(diag.Config, diag.Pos{}, "no state directory %q", dir).WithHint("give the directory that --state-dir named, or that of a savepoint")
+	}
+	jobs := jobDirs(dir)
+	if len(jobs) == 0 {
+		return nil, diag.New(diag.Config, diag.Pos{}, "no job has left anything in %q", dir).WithHint("give the directory that --state-dir named, or that of a savepoint")
+	}
+	return jobs, nil
 }
 
 // jobDirs are the directories of jobs in a job's directory, a state directory, or a directory of state directories.
@@ -108,9 +132,14 @@ func showJob(out io.Writer, dir string, cs []*checkpoint.Checkpoint, now time.Ti
 		sb.WriteString("  no checkpoint\n")
 	}
 	describe := describer(dir)
+	traces, _ := checkpoint.ReadTraces(vfs.Default, dir) // a copy of what the manifests say, and more; never needed
 	for _, c := range cs {
 		showCheckpoint(&sb, c, confirmed, now, describe)
+		if life := lifeLine(traces, c.ID); life != "" {
+			fmt.Fprintf(&sb, "    life: %s\n", life)
+		}
 	}
+	givenUpLines(&sb, traces, now)
 	_, err = io.WriteString(out, sb.String())
 	return err
 }

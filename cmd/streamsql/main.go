@@ -32,7 +32,7 @@ func commands() []command {
 		{"repl", "", "interactive shell (also without a command)", runShell},
 		{"explain", "FILE", "show the plans of a file's queries and INSERTs, and how each sink is delivered to", explainFile},
 		{"check", "FILE", "parse, bind and plan a file and validate its options; contact nothing", checkFile},
-		{"checkpoint", "show [DIR]", "what a state directory holds: checkpoints, positions, pending output", checkpointCommand},
+		{"checkpoint", "show|trace [DIR]", "what a state directory holds: checkpoints, positions, pending output; their lives", checkpointCommand},
 		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
 		{"version", "", "print the version", printVersion},
 	}

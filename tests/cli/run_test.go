@@ -98,7 +98,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	out, _, code := run(t, dir, "", "--help")
-	if code != 0 || !strings.Contains(out, "checkpoint show [DIR]") {
+	if code != 0 || !strings.Contains(out, "checkpoint show|trace [DIR]") {
 		t.Errorf("--help: exit code %d, stdout:\n%s", code, out)
 	}
 }
