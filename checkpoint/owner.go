@@ -45,7 +45,7 @@ func Own(fs vfs.FS, dir string) (*Owner, error) {
 		return nil, errorf(diag.External, "cannot create state directory %q", dir).Wrap(err).
 			WithHint("use a state directory that this user may write (--state-dir)")
 	}
-	lock, err := fs.Lock(fs.PathJoin(dir, lockName))
+	lock, err := lockDir(fs, dir)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, errorf(diag.Config, "state directory %q is a file", dir).Wrap(err).
 			WithHint("use a directory, or a path that does not exist yet (--state-dir)")

@@ -51,6 +51,9 @@ type Connector struct {
 	NewLookup func(ctx context.Context, spec LookupSpec) (Lookup, error)
 	// LookupCache tells what to keep of the rows found; nil keeps none.
 	LookupCache func(t *catalog.Table) (LookupCache, error)
+	// Transactions opens the system of a table to look after transactions that jobs left in it. Only the options that say
+	// where the system is are used. Nil = it keeps none.
+	Transactions func(t *catalog.Table, embedded string, log *slog.Logger) (TxnSystem, error)
 }
 
 // Use is what a statement does with a table.

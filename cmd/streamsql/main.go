@@ -33,6 +33,7 @@ func commands() []command {
 		{"explain", "FILE", "show the plans of a file's queries and INSERTs, and how each sink is delivered to", explainFile},
 		{"check", "FILE", "parse, bind and plan a file and validate its options; contact nothing", checkFile},
 		{"checkpoint", "show|trace [DIR]", "what a state directory holds: checkpoints, positions, pending output; their lives", checkpointCommand},
+		{"txn", "list|abort|commit", "transactions that jobs left open in Kafka and PostgreSQL: whose they are, what may be done", txnCommand},
 		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
 		{"version", "", "print the version", printVersion},
 	}

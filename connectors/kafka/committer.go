@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"regexp"
 	"slices"
 	"sync"
@@ -41,14 +42,18 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 			c.s.log.Error("kafka: rows are lost and 'sink.recovery.on-lost-transaction' = 'ignore' goes on", "table", c.s.spec.Table.Name, "transaction", text)
 			o = checkpoint.OutcomeCommitted
 		}
-		c.s.log.Info("kafka: transaction of the restored checkpoint", "table", c.s.spec.Table.Name, "transaction", text, "outcome", o.String(), "reason", why)
+		level := slog.LevelInfo
+		if o != checkpoint.OutcomeOpen && o != checkpoint.OutcomeCommitted {
+			level = slog.LevelWarn
+		}
+		c.s.log.Log(ctx, level, "kafka: transaction of the restored checkpoint", "table", c.s.spec.Table.Name, "transaction", text, "outcome", o.String(), "reason", why)
 		out[i] = o
 	}
 	return out, nil
 }
 
 func (c *committer) ignoreLost() bool {
-	return c.s.x.v.Enum("sink.recovery.on-lost-transaction") == "ignore"
+	return c.s.x != nil && c.s.x.v.Enum("sink.recovery.on-lost-transaction") == "ignore"
 }
 
 // decode reads a committable and refuses one of another cluster: its ids would mean nothing here.

@@ -53,6 +53,7 @@ func connector(upsert bool) *connectors.Connector {
 	c.NewSink = func(ctx context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
 		return newSink(spec, upsert)
 	}
+	c.Transactions = openTransactions
 	return c
 }
 

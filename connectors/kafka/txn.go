@@ -210,6 +210,11 @@ func (g *txnGroup) preCommit(ctx context.Context, m *member, id checkpoint.ID) (
 			s.state = slotFree // nothing reached the broker: there is no transaction
 			continue
 		}
+		if age := time.Now().UnixMilli() - s.startMs; 2*age > g.timeoutMs {
+			// Not committed yet: what is left of the timeout must hold the publish, the commit, and a restart if it comes to one.
+			g.log.Warn("kafka: a transaction has used more than half of its timeout before it is pre-committed", "transaction", s.id,
+				"checkpoint", id, "age_ms", age, "timeout_ms", g.timeoutMs, "hint", "checkpoint more often, or raise 'properties.transaction.timeout.ms'")
+		}
 		s.witness.topicID = g.topics[s.witness.topic]
 		s.ref = txnRef{id: s.id, pid: s.pid, epoch: s.epoch, tv: g.cluster.tv, ckpt: id, startMs: s.startMs, timeoutMs: g.timeoutMs,
 			records: s.acked, witness: s.witness, clusterID: g.cluster.id, bootstrap: g.c.servers[0], subtasks: g.subtasks, slots: len(g.slots)}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -85,6 +87,12 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 				out[i] = checkpoint.OutcomeOpen
 			}
 		}
+		text, _ := DescribeCommittable(cs[i], time.Now())
+		level := slog.LevelInfo
+		if out[i] == checkpoint.OutcomeAborted {
+			level = slog.LevelWarn
+		}
+		c.sink.log.Log(ctx, level, "postgres: output of the restored checkpoint", "output", text, "outcome", out[i].String())
 	}
 	return out, nil
 }
@@ -237,7 +245,7 @@ func (c *committer) reportStrangers(ctx context.Context, conn *pgx.Conn, id iden
 	}
 	if n := len(gids) - len(mine); n > 0 {
 		c.sink.log.Warn("prepared transactions of an earlier life of this job are open; they hold locks until someone ends them",
-			"count", n, "how", "SELECT gid, prepared FROM pg_prepared_xacts WHERE gid LIKE '"+id.gidPrefix()+"%'; ROLLBACK PREPARED '<gid>'")
+			"count", n, "prefix", id.gidPrefix(), "how", "streamsql txn list FILE.sql shows them and what may be done")
 	}
 	return nil
 }
