@@ -378,14 +378,14 @@ func TestSteadyStateAllocs(t *testing.T) {
 func TestMemoryStaysInBudget(t *testing.T) {
 	// Goal: the resident rows stay near the budget however much state there is.
 	owner := testOwner(t)
-	const limit = 4 << 20
+	const limit = 1 << 20
 	b, tb := openTable(t, owner, limit)
 	defer b.Close()
 	var keys Keys
 	refs := make([]Ref, 512)
 	batch := make([]uint64, 512)
 	peak := int64(0)
-	for i := range 1000 { // 512,000 rows of 56 bytes
+	for i := range 200 { // 102,400 rows of 56 bytes: first in cold chunks, then in Pebble
 		for j := range batch {
 			batch[j] = uint64(i*512 + j)
 		}
@@ -398,7 +398,7 @@ func TestMemoryStaysInBudget(t *testing.T) {
 	if peak > limit*3/2 {
 		t.Fatalf("%d bytes used of a budget of %d", peak, limit)
 	}
-	if tb.Len() != 512000 || tb.absent < 400000 {
+	if tb.Len() != 102400 || tb.absent < 80000 || b.db == nil {
 		t.Fatalf("%d rows, %d on disk only", tb.Len(), tb.absent)
 	}
 }

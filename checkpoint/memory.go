@@ -51,6 +51,12 @@ func (m *MemoryBudget) add(n int64) { m.used.Add(n) }
 // coldChunk is how large a chunk that a table gathers rows in may be: those of all tables are an eighth of the memory.
 func (m *MemoryBudget) coldChunk() int64 { return m.limit / (8 * max(m.tables.Load(), 1)) }
 
+// earlyBytes is how many bytes of changed rows of a table are worth an early write: those of all tables that are not are a
+// sixteenth of the memory.
+func (m *MemoryBudget) earlyBytes() int64 {
+	return max(firstChunk, min(m.limit/(16*max(m.tables.Load(), 1)), 4<<20))
+}
+
 // over is how many bytes are taken beyond the limit, 0 if none.
 func (m *MemoryBudget) over() int64 { return max(0, m.used.Load()-m.limit) }
 

@@ -117,6 +117,15 @@ func writeSynced(fs vfs.FS, name string, data []byte) error {
 	return f.Close()
 }
 
+// syncFile makes the bytes of a file that was closed durable.
+func syncFile(fs vfs.FS, path string) error {
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 func syncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {

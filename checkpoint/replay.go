@@ -105,15 +105,6 @@ func (t *table) replayBlock(block []byte, stamped, clean bool) error {
 	return nil
 }
 
-// onDiskToo is find for a row that may be on disk only.
-func (t *table) onDiskToo(hash uint64, key []byte) (uint32, bool, error) {
-	loc, ok := t.find(hash, key)
-	if !ok && t.absent > 0 {
-		return t.loadOne(hash, key)
-	}
-	return loc, ok, nil
-}
-
 // replayRow gives the row, which is at loc if found, the value of r, and returns where it is then.
 func (t *table) replayRow(r record, loc uint32, found bool) (uint32, error) {
 	if !found {

@@ -192,7 +192,7 @@ func (b *Backend) openSource(ctx context.Context, name string, files []StateFile
 			return nil, b.ioError("cannot restore "+f.Path+" into", err)
 		}
 		if isSegment {
-			s.segments = append(s.segments, segment{first, last, b.fs.PathBase(dst), dst, f.Size, f.CRC32C})
+			s.segments = append(s.segments, segment{first: first, last: last, name: b.fs.PathBase(dst), path: dst, size: f.Size, crc: f.CRC32C})
 		}
 	}
 	err := s.open(b)

@@ -29,6 +29,7 @@ import (
 type sealSet struct {
 	seq    uint16
 	num    uint64      // of all sets; names the segment
+	early  bool        // not of a seal: durable when a checkpoint lists it
 	drop   uint64      // the segments of sets before this one are of no use behind this set
 	tables []sealTable // ascending id
 	// catalog is the list of tables, written with the first set and whenever it changed.
@@ -318,26 +319,23 @@ func (b *Backend) writeSets() error {
 	return nil
 }
 
-// spill writes the table's changed rows now. It is safe beside a seal under way: that one is cut first.
-func (b *Backend) spill(t *table) error {
+// writeEarly writes the changed rows of t before the barrier. A seal under way is cut first: its checkpoint does not have them.
+func (b *Backend) writeEarly(t *table) error {
 	b.cutMu.Lock()
 	defer b.cutMu.Unlock()
 	if err := b.cutNow(); err != nil {
 		return err
 	}
-	if b.db == nil {
-		if err := b.toPebble(); err != nil {
-			return b.fail(err)
-		}
-	}
 	if len(t.dirty) == 0 {
 		return nil
 	}
+	b.rebase.again += t.dirtyBytes
 	st, err := t.takeDirty(b.oldSeq(), true)
 	if err != nil {
 		return err
 	}
-	set := &sealSet{tables: []sealTable{st}, catalog: b.encodeCatalog()}
+	b.sets++
+	set := &sealSet{num: b.sets, early: true, tables: []sealTable{st}, catalog: b.encodeCatalog()}
 	defer set.close()
 	if err := b.writeSet(set); err != nil {
 		return b.fail(b.ioError("cannot write rows to", err))

@@ -34,6 +34,7 @@ type segment struct {
 	name, path  string
 	size        int64
 	crc         uint32
+	loose       bool // not durable yet: it was written early
 }
 
 func segmentName(first, last uint64) string {
@@ -120,10 +121,10 @@ func (w *segmentWriter) flush() error {
 	return err
 }
 
-// finish makes the file durable; its name still has to be.
-func (w *segmentWriter) finish() error {
+// finish ends the file and, unless it is loose, makes it durable; its name still has to be.
+func (w *segmentWriter) finish(loose bool) error {
 	err := w.flush()
-	if err == nil {
+	if err == nil && !loose {
 		err = w.f.Sync()
 	}
 	return errors.Join(err, w.f.Close())

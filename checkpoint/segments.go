@@ -116,7 +116,7 @@ func (t *table) eachRow(i int, f func(loc uint32, h *rowHead)) {
 
 // writeSegment writes the set as a segment. cutMu is held.
 func (b *Backend) writeSegment(set *sealSet) error {
-	s := segment{first: set.num, last: set.num, name: segmentName(set.num, set.num)}
+	s := segment{first: set.num, last: set.num, name: segmentName(set.num, set.num), loose: set.early}
 	s.path = b.fs.PathJoin(b.dir, s.name)
 	err := b.makeSegment(&s, func(w *segmentWriter) error {
 		if err := w.catalog(set.catalog); err != nil {
@@ -145,7 +145,7 @@ func (b *Backend) writeSegment(set *sealSet) error {
 	return nil
 }
 
-// makeSegment writes the file of s and what fill writes into it, durably, and fills in size and checksum.
+// makeSegment writes the file of s and what fill writes into it, durably unless s is loose, and fills in size and checksum.
 func (b *Backend) makeSegment(s *segment, fill func(*segmentWriter) error) error {
 	w, err := newSegmentWriter(b.fs, s.path)
 	if err != nil {
@@ -154,7 +154,7 @@ func (b *Backend) makeSegment(s *segment, fill func(*segmentWriter) error) error
 	if err = fill(w); err != nil {
 		err = errors.Join(err, w.f.Close())
 	} else {
-		err = w.finish()
+		err = w.finish(s.loose)
 	}
 	if err != nil {
 		return errors.Join(err, b.fs.Remove(s.path))
@@ -177,31 +177,6 @@ func (st *sealTable) writeTo(w *segmentWriter) error {
 	return w.flush()
 }
 
-// writeEarly writes the changed rows of t as a segment before the barrier. A seal under way is cut first: its checkpoint does not
-// list the segment.
-func (b *Backend) writeEarly(t *table) error {
-	b.cutMu.Lock()
-	defer b.cutMu.Unlock()
-	if err := b.cutNow(); err != nil {
-		return err
-	}
-	if len(t.dirty) == 0 {
-		return nil
-	}
-	b.rebase.again += t.dirtyBytes
-	st, err := t.takeDirty(b.oldSeq(), true)
-	if err != nil {
-		return err
-	}
-	b.sets++
-	set := &sealSet{num: b.sets, tables: []sealTable{st}, catalog: b.encodeCatalog()}
-	defer set.close()
-	if err := b.writeSegment(set); err != nil {
-		return b.fail(b.ioError("cannot write rows to", err))
-	}
-	return nil
-}
-
 func (b *Backend) noteSegments() {
 	n := int64(0)
 	for _, s := range b.segments {
@@ -210,12 +185,20 @@ func (b *Backend) noteSegments() {
 	b.segmentBytes.Store(n)
 }
 
-// linkSegments makes the directory of a checkpoint of the segments. cutMu is held.
+// linkSegments makes the directory of a checkpoint of the segments, durable. cutMu is held.
 func (b *Backend) linkSegments(job *sealJob) error {
 	if err := b.fs.MkdirAll(job.dir, 0o755); err != nil {
 		return err
 	}
-	for _, s := range b.segments {
+	for i := range b.segments {
+		s := &b.segments[i]
+		if s.loose {
+			// A second try would tell nothing of pages that the first could not write, and the rows may be in memory no more.
+			if err := syncFile(b.fs, s.path); err != nil {
+				return b.fail(b.ioError("cannot write rows to", err))
+			}
+			s.loose = false
+		}
 		if err := linkOrCopySynced(b.fs, s.path, b.fs.PathJoin(job.dir, s.name)); err != nil {
 			return err
 		}
@@ -289,6 +272,19 @@ func (w *segmentWriter) appendBlocks(fs vfs.FS, s segment) (err error) {
 	}
 	if size != s.size || crc != s.crc {
 		return fmt.Errorf("state segment %s is %w: it has %d bytes with crc32c %08x, %d with %08x were written", s.name, errDamaged, size, crc, s.size, s.crc)
+	}
+	return nil
+}
+
+// leaveMemory is toPebble for the subtask, beside a seal under way.
+func (b *Backend) leaveMemory() error {
+	b.cutMu.Lock()
+	defer b.cutMu.Unlock()
+	if err := b.cutNow(); err != nil {
+		return err
+	}
+	if err := b.toPebble(); err != nil {
+		return b.fail(err)
 	}
 	return nil
 }

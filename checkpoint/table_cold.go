@@ -57,35 +57,6 @@ func (t *table) chill(i int, stay func(*rowHead) bool) error {
 	return nil
 }
 
-// relocate moves the row at loc of chunk i to another chunk of memory, or to the one that is to become cold.
-func (t *table) relocate(i int, loc uint32, cold bool) {
-	h := t.a.head(loc)
-	size := int(h.units) << unitShift
-	to, ok := uint32(0), false
-	if cold {
-		to, ok = t.coldRoom(i, size)
-	} else {
-		to, ok = t.a.alloc(size)
-	}
-	if !ok {
-		panic("checkpoint: no room to move a row") // alloc succeeded for more rows before
-	}
-	copy(t.a.span(to, size), t.a.bytesOf(loc))
-	t.x.move(h.hash, loc, to)
-	th := t.a.head(to)
-	th.flags &^= rowRef
-	switch {
-	case th.flags&rowDirty != 0:
-		t.dirty = append(t.dirty, to)
-	case th.flags&rowDeleted != 0:
-		t.tombs = append(t.tombs, to)
-	case t.moved(i, int(to>>chunkShift), size):
-		t.remark(to)
-	}
-	t.a.kill(loc)
-	h.flags |= rowDead
-}
-
 // passing tells whether a row that goes from one chunk to another is one that a rebase under way has not seen and will not see
 // there.
 func (t *table) passing(from, to int) bool {
@@ -140,82 +111,6 @@ func (t *table) chillFull() error {
 			return err
 		}
 	}
-	return nil
-}
-
-// evictCold is evict with cold chunks. A chunk of which most can go becomes one as it is; of another, the rows that can go are
-// gathered with those of others.
-func (t *table) evictCold(target int64, force bool) error {
-	n := len(t.a.chunks)
-	changed := false
-	for step := 0; step < n && t.a.bytes > target; step++ {
-		if t.hand++; t.hand >= n {
-			t.hand = 0
-		}
-		i := t.hand
-		c := &t.a.chunks[i]
-		if c.mem == nil || i == t.a.next || slices.Contains(t.full, i) || i == t.a.cur && !force {
-			continue
-		}
-		cold := t.coldBytes(i, force)
-		if (len(c.mem)-c.live+cold)*4 < len(c.mem) {
-			continue
-		}
-		changed = true
-		if t.a.cur == i {
-			t.a.cur = -1
-		}
-		if stay := func(h *rowHead) bool { return !force && h.flags&rowRef != 0 }; len(c.mem) >= t.a.coldSize(0) && cold*4 >= len(c.mem)*3 {
-			if err := t.chill(i, stay); err != nil {
-				return err
-			}
-		} else {
-			t.eachRow(i, func(loc uint32, h *rowHead) {
-				if h.flags&rowDead == 0 {
-					t.relocate(i, loc, t.evictable(h) && h.flags&rowDeleted == 0 && !stay(h))
-				}
-			})
-			t.a.freeChunk(i)
-		}
-		if err := t.chillFull(); err != nil {
-			return err
-		}
-	}
-	if changed {
-		t.pruneLists()
-	}
-	return nil
-}
-
-// shrinkCold is shrink with cold chunks: need bytes are to be freed.
-func (t *table) shrinkCold(need int64) error {
-	target := t.a.bytes - need
-	if t.dirtyBytes*2 < t.a.live {
-		if err := t.evictCold(target, false); err != nil {
-			return err
-		}
-	}
-	if t.a.bytes > target {
-		if t.dirtyBytes > 0 || t.b.pendingSeal() {
-			if err := t.b.writeEarly(t); err != nil {
-				return err
-			}
-			t.dropTombs()
-			if need = t.share(); need == 0 {
-				return nil
-			}
-			target = t.a.bytes - need
-		}
-		if err := t.evictCold(target, false); err != nil {
-			return err
-		}
-		if t.a.bytes > target {
-			if err := t.evictCold(target, true); err != nil {
-				return err
-			}
-		}
-	}
-	t.noteSpilled()
 	return nil
 }
 
@@ -334,7 +229,7 @@ func (t *table) loadCold(keys *Keys, refs []Ref) error {
 	slices.SortFunc(t.miss, func(i, j int32) int { return cmp.Compare(uint32(pre[i]), uint32(pre[j])) })
 	for _, i := range t.miss {
 		hash, key := keys.Hashes[i], keys.Key(int(i))
-		loc, ok, err := t.findCold(hash, key)
+		loc, ok, err := t.onDiskToo(hash, key)
 		if err != nil {
 			return err
 		}
@@ -343,14 +238,6 @@ func (t *table) loadCold(keys *Keys, refs []Ref) error {
 		}
 	}
 	return nil
-}
-
-// findCold is find for a row that may be in a cold chunk.
-func (t *table) findCold(hash uint64, key []byte) (uint32, bool, error) {
-	if loc, ok := t.find(hash, key); ok {
-		return loc, true, nil
-	}
-	return t.thaw(hash, key)
 }
 
 // compactCold gathers the rows of the cold chunk with the least of them when cold chunks are mostly dead.
@@ -406,7 +293,7 @@ func (t *table) rewriteCold() error {
 			continue
 		}
 		t.b.sets++
-		set := &sealSet{num: t.b.sets, catalog: t.b.encodeCatalog()}
+		set := &sealSet{num: t.b.sets, early: true, catalog: t.b.encodeCatalog()}
 		_, err := t.recordCold(i, set)
 		if err == nil {
 			if err = t.b.writeSegment(set); err != nil {

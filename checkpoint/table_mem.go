@@ -384,12 +384,9 @@ func (t *table) lookup(hash uint64, key []byte) (uint32, bool, error) {
 	if t.err != nil {
 		return 0, false, t.err
 	}
-	loc, ok := t.find(hash, key)
-	if !ok && t.absent > 0 {
-		var err error
-		if loc, ok, err = t.loadOne(hash, key); err != nil {
-			return 0, false, err
-		}
+	loc, ok, err := t.onDiskToo(hash, key)
+	if err != nil {
+		return 0, false, err
 	}
 	if ok {
 		t.a.head(loc).flags |= rowRef

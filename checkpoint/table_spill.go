@@ -10,8 +10,7 @@ import (
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
-// Moving rows between memory and Pebble; table_cold.go does it for cold chunks. Everything here runs between batches (in Probe before it looks anything up,
-// or in a single-key call while no Ref is out), because it moves rows.
+// Rows that are on disk only: reading them from Pebble, or from cold chunks (table_cold.go), and visits of all rows.
 
 // begin is the upkeep before a batch.
 func (t *table) begin() error {
@@ -41,21 +40,6 @@ func (t *table) begin() error {
 		}
 	}
 	return t.makeRoom()
-}
-
-// makeRoom frees memory that is over the budget or taken by dead rows.
-func (t *table) makeRoom() error {
-	if t.a.coldUsed > 0 {
-		t.err = t.compactCold()
-	}
-	switch {
-	case t.err != nil:
-	case t.b.budget.over() > 0:
-		t.err = t.shrink()
-	case t.a.sparse():
-		t.compact()
-	}
-	return t.err
 }
 
 // rebuildFilter drops keys that are no longer on disk only, or no longer at all, from the filter.
@@ -94,187 +78,6 @@ func (t *table) dropTombs() {
 	t.x.shrink()
 }
 
-// compact rewrites the chunks that are mostly dead rows.
-func (t *table) compact() {
-	freed := false
-	for i := range t.a.chunks {
-		c := &t.a.chunks[i]
-		if c.mem == nil || i == t.a.cur || i == t.a.next || c.live*2 > len(c.mem) {
-			continue
-		}
-		t.rewrite(i, func(*rowHead) bool { return false })
-		freed = true
-	}
-	if freed {
-		t.pruneLists()
-	}
-}
-
-// rewrite empties chunk i: rows that evict says may leave memory do, others move to other chunks. The chunk is freed.
-func (t *table) rewrite(i int, evict func(*rowHead) bool) {
-	if t.a.cur == i {
-		t.a.cur = -1
-	}
-	t.eachRow(i, func(loc uint32, h *rowHead) {
-		if h.flags&rowDead == 0 && !(evict(h) && t.evictRow(loc)) {
-			t.relocate(i, loc, false)
-		}
-	})
-	t.a.freeChunk(i)
-}
-
-// pruneLists drops locations in chunks that were freed; the rows that moved have been appended under their new ones.
-func (t *table) pruneLists() {
-	gone := func(loc uint32) bool { return t.a.base[loc>>chunkShift] == nil }
-	t.dirty = slices.DeleteFunc(t.dirty, gone)
-	t.tombs = slices.DeleteFunc(t.tombs, gone)
-	if i := t.sweep.chunk; i < len(t.a.base) && t.a.base[i] == nil {
-		t.sweep.off = 0
-	}
-	t.a.reuse()
-}
-
-// evictable tells whether Pebble has this version of the row, or will have nothing of it.
-func (t *table) evictable(h *rowHead) bool {
-	return h.flags&rowDirty == 0 && !t.b.sealing(uint16(h.flags>>rowSeqShift))
-}
-
-// evictRow takes the row out of memory if it may.
-func (t *table) evictRow(loc uint32) bool {
-	h := t.a.head(loc)
-	if !t.evictable(h) {
-		return false
-	}
-	if h.flags&rowDeleted == 0 {
-		t.filter.add(h.hash)
-		t.absent++
-	}
-	t.x.remove(h.hash, loc)
-	t.bury(loc)
-	return true
-}
-
-// shrink frees this table's share of what is over the budget and a little more: cold rows first, changed rows by writing
-// them early.
-func (t *table) shrink() error {
-	need := t.share()
-	if need == 0 && (t.absent == 0 || t.b.db != nil || t.coldOK()) {
-		return nil
-	}
-	if t.b.db == nil {
-		// Going to disk is for good: not for the copies of a seal.
-		if err := t.b.endSeal(); err != nil {
-			return err
-		}
-		if need = t.share(); need == 0 && t.coldOK() {
-			return nil
-		}
-		if t.coldOK() {
-			return t.shrinkCold(need)
-		}
-	}
-	target := t.a.bytes - need
-	if t.b.db != nil && t.dirtyBytes*2 < t.a.live {
-		t.evict(target, false)
-	}
-	if t.a.bytes <= target {
-		t.noteSpilled()
-		return nil
-	}
-	// What is left is changed, being sealed or recently used.
-	if t.b.db == nil || t.dirtyBytes > 0 || t.b.pendingSeal() {
-		if err := t.b.spill(t); err != nil {
-			return err
-		}
-		t.dropTombs()
-		// Writing a seal gives its copies back, which may have been all that was over.
-		if need = t.share(); need == 0 {
-			return nil
-		}
-		target = t.a.bytes - need
-	}
-	t.evict(target, false)
-	if t.a.bytes > target {
-		t.evict(target, true)
-	}
-	t.x.shrink()
-	t.noteSpilled()
-	return nil
-}
-
-// noteSpilled tells once that the table outgrew memory: from now on reads of cold rows cost a look at the disk.
-func (t *table) noteSpilled() {
-	if t.spilled || t.absent == 0 {
-		return
-	}
-	t.spilled = true
-	t.b.noteSpilled()
-	t.b.log.Info("state: memory is full, cold rows go to disk", "table", t.name, "rows", t.n, "on disk only", t.absent,
-		"state.memory", t.b.budget.limit)
-}
-
-// share is what this table should free: its part of the overrun, by size, down to a floor.
-func (t *table) share() int64 {
-	over := t.b.budget.over()
-	floor := int64(2 * firstChunk)
-	if over == 0 || t.a.bytes <= floor {
-		return 0
-	}
-	part := float64(t.a.bytes) / float64(max(t.b.budget.Used(), 1))
-	return min(int64(float64(over+t.b.budget.limit/16)*min(part, 1)), t.a.bytes-floor)
-}
-
-// evict goes round the chunks once (the clock hand) until the arena is down to target. A chunk is rewritten when enough
-// of it can go; else its rows lose their reference bits and stay for another round. force ignores the bits.
-func (t *table) evict(target int64, force bool) {
-	n := len(t.a.chunks)
-	rewritten := false
-	for step := 0; step < n && t.a.bytes > target; step++ {
-		t.hand++
-		if t.hand >= n {
-			t.hand = 0
-		}
-		c := &t.a.chunks[t.hand]
-		if c.mem == nil || t.hand == t.a.cur && !force {
-			continue
-		}
-		gain := len(c.mem) - c.live + t.coldBytes(t.hand, force)
-		if gain*4 < len(c.mem) {
-			continue
-		}
-		t.rewrite(t.hand, func(h *rowHead) bool { return force || h.flags&rowRef == 0 })
-		rewritten = true
-	}
-	if rewritten {
-		t.pruneLists()
-	}
-}
-
-// coldBytes is how much of chunk i can be evicted; the reference bits of the other rows are cleared.
-func (t *table) coldBytes(i int, force bool) int {
-	c := &t.a.chunks[i]
-	cold := 0
-	for off := 0; off < c.used; {
-		h := t.a.head(uint32(i)<<chunkShift | uint32(off>>unitShift))
-		size := int(h.units) << unitShift
-		off += size
-		if h.flags&rowDead != 0 || !t.evictable(h) {
-			continue
-		}
-		if force || h.flags&rowRef == 0 {
-			cold += size
-		}
-	}
-	if !force && cold*4 < len(c.mem) {
-		for off := 0; off < c.used; {
-			h := t.a.head(uint32(i)<<chunkShift | uint32(off>>unitShift))
-			off += int(h.units) << unitShift
-			h.flags &^= rowRef
-		}
-	}
-	return cold
-}
-
 // load reads the missed keys of a batch from Pebble in key order with one iterator.
 func (t *table) load(keys *Keys, refs []Ref) error {
 	if t.b.db == nil {
@@ -306,12 +109,15 @@ func (t *table) load(keys *Keys, refs []Ref) error {
 	return nil
 }
 
-// loadOne brings the row of a key that is not in memory there.
-func (t *table) loadOne(hash uint64, key []byte) (uint32, bool, error) {
-	if t.b.db == nil {
+// onDiskToo is find for a row that may be on disk only, which comes into memory.
+func (t *table) onDiskToo(hash uint64, key []byte) (uint32, bool, error) {
+	loc, ok := t.find(hash, key)
+	switch {
+	case ok || t.absent == 0:
+		return loc, ok, nil
+	case t.b.db == nil:
 		return t.thaw(hash, key)
-	}
-	if !t.filter.has(hash) {
+	case !t.filter.has(hash):
 		return 0, false, nil
 	}
 	it, err := t.b.iter(t.id)
