@@ -95,15 +95,15 @@ func (j *Job) Checkpoint(ctx context.Context) (CheckpointID, error) { return j.j
 // Savepoint takes a checkpoint now and copies it to dir, which must not exist, when its output is committed. The job goes
 // on. dir "" is a new directory as STOP JOB … WITH SAVEPOINT makes it. It returns where the savepoint is.
 func (j *Job) Savepoint(ctx context.Context, dir string) (path string, id CheckpointID, err error) {
-	if path, err = j.savepointPath(dir); err != nil {
+	if path, err = j.SavepointPath(dir); err != nil {
 		return "", 0, err
 	}
 	id, err = j.job.Savepoint(ctx, path)
 	return path, id, err
 }
 
-// savepointPath is dir as an absolute path, or a new directory where settings say.
-func (j *Job) savepointPath(dir string) (string, error) {
+// SavepointPath is dir as an absolute path, or a new directory where settings say.
+func (j *Job) SavepointPath(dir string) (string, error) {
 	if dir == "" && j.savepoints == "" {
 		return "", diag.New(diag.Config, diag.Pos{}, "job %q keeps its checkpoints in memory and cannot take a savepoint", j.Name()).
 			WithHint("run it with a state directory")

@@ -216,7 +216,7 @@ func (e *Engine) stopJob(x *sql.StopJob) (*Result, error) {
 	if !x.Savepoint {
 		return &Result{Message: "OK"}, j.Stop(context.Background(), StopOptions{})
 	}
-	path, err := j.savepointPath("")
+	path, err := j.SavepointPath("")
 	if err == nil {
 		err = j.Stop(context.Background(), StopOptions{Drain: x.Drain, Savepoint: path})
 	}

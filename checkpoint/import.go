@@ -180,3 +180,9 @@ func locate(fs vfs.FS, path string) (root string, c *Checkpoint, err error) {
 	return "", nil, errorf(diag.Config, "%q holds no checkpoint or savepoint", path).
 		WithHint("give the directory of a savepoint, a job (<state dir>/jobs/<id>) or one chk-<id> in it; streamsql checkpoint show lists them")
 }
+
+// Locate reads the checkpoint that Import would start from at path, without owning it.
+func Locate(fs vfs.FS, path string) (*Checkpoint, error) {
+	_, c, err := locate(fs, path)
+	return c, err
+}

@@ -11,9 +11,12 @@ import (
 func checkFile(args []string, out, errs io.Writer) int {
 	f := newFlags("check", "FILE…", "Parses, binds and plans SQL files and validates their options. Contacts nothing and runs nothing. Several files are one\nscript, as for run.", errs)
 	f.examples = `  streamsql check job.sql                 names, types, options, and what each sink can promise
+  streamsql check job.sql --against /backup/monday   what a changed statement keeps of a savepoint
   streamsql check --syntax *.sql          parse only
 `
 	f.set.Var(&f.statements, "e", "`SQL` to check; may be repeated")
+	f.set.StringVar(&f.against, "against", "", "`path` of a savepoint or checkpoint: report what of its state the INSERTs would go on with, and fail when some would be lost")
+	f.set.BoolVar(&f.allowDrop, "allow-dropped-state", false, "with --against: losing state is no failure")
 	f.set.BoolVar(&f.syntax, "syntax", false, "parse only: names need not exist")
 	f.set.BoolVar(&f.embedded, "embedded-kafka", false, "assume an embedded broker for Kafka tables without bootstrap servers")
 	pos, code, ok := f.parse(args, out)
@@ -26,6 +29,18 @@ func checkFile(args []string, out, errs io.Writer) int {
 			fmt.Fprintf(out, "%s: OK\n", src.name)
 		}
 		return err
+	}
+	if f.against != "" {
+		return f.eachFile("check", pos, errs, func(eng *streamsql.Engine, src source) error {
+			all, err := eng.CompareState(src.text, f.against)
+			if err == nil {
+				_, err = io.WriteString(out, comparisons(f.against, all))
+			}
+			if err == nil {
+				err = checkAll(all, f.allowDrop)
+			}
+			return err
+		})
 	}
 	return f.eachFile("check", pos, errs, func(eng *streamsql.Engine, src source) error {
 		if f.syntax {

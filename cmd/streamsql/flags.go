@@ -62,6 +62,10 @@ type flags struct {
 	syntax     bool
 	printed    io.Writer // where connector 'print' writes; nil = standard output
 	dump       bool
+	against    string
+	log        *slog.Logger // once an engine is open
+	allowDrop  bool
+	allowBack  bool
 
 	errs            io.Writer
 	name, args, doc string
@@ -123,6 +127,8 @@ func (f *flags) engineFlags() {
 	s := f.set
 	s.StringVar(&f.stateDir, "state-dir", "", "`directory` of tables, checkpoints and state; one process at a time (default .streamsql/ and the name of the last file without its extension; .streamsql/statements for -e alone, .streamsql/shell for the shell)")
 	s.StringVar(&f.restore, "restore", "latest", "where INSERT jobs start: latest (the newest checkpoint of the state directory), none (afresh), or the `path` of a savepoint")
+	s.BoolVar(&f.allowDrop, "allow-dropped-state", false, "let a changed statement drop state of the checkpoint it starts from, and start operators empty whose input goes on (Flink: --allowNonRestoredState)")
+	s.BoolVar(&f.allowBack, "allow-rewind", false, "let --restore go back behind output that is committed: it is written again")
 	s.BoolVar(&f.embedded, "embedded-kafka", false, "run a Kafka broker inside this process for Kafka tables without bootstrap servers; topics are kept below the state directory. Weaker than a real broker: a kill of the process aborts open transactions (the job then rewinds one checkpoint)")
 	s.StringVar(&f.kafkaAddr, "embedded-kafka-addr", "", "`host:port` of an embedded broker that another streamsql process runs")
 	s.BoolVar(&f.takeOver, "take-over", false, "take the state directory from a process that hangs or is suspended")
@@ -183,6 +189,7 @@ func (f *flags) usage(err error) int {
 // engine opens the engine the flags describe. name names the default state directory.
 func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 	o := &streamsql.Options{Redefine: true, Settings: f.settings, EmbeddedKafka: f.embedded, EmbeddedAddr: f.kafkaAddr, TakeOver: f.takeOver}
+	o.Restore.AllowDropped, o.Restore.AllowRewind = f.allowDrop, f.allowBack
 	switch f.restore {
 	case "latest", "":
 	case "none":
@@ -204,11 +211,11 @@ func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 	if o.Log, err = f.logger(errs); err != nil {
 		return nil, err
 	}
-	dir := f.stateDir
-	if dir == "" {
-		dir = filepath.Join(".streamsql", strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
+	f.log = o.Log
+	if f.stateDir == "" {
+		f.stateDir = defaultStateDir(name)
 	}
-	eng, err := streamsql.Open(dir, o)
+	eng, err := streamsql.Open(f.stateDir, o)
 	if err != nil {
 		return nil, f.settingError(err)
 	}
@@ -218,6 +225,11 @@ func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 		}
 	}
 	return eng, nil
+}
+
+// defaultStateDir is the state directory of a run of file name.
+func defaultStateDir(name string) string {
+	return filepath.Join(".streamsql", strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
 }
 
 // settingError names the flag when a setting was refused or the directory is in use.

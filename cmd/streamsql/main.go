@@ -34,6 +34,8 @@ func commands() []command {
 		{"check", "FILE", "parse, bind and plan a file and validate its options; contact nothing", checkFile},
 		{"checkpoint", "show|trace [DIR]", "what a state directory holds: checkpoints, positions, pending output; their lives", checkpointCommand},
 		{"txn", "list|abort|commit", "transactions that jobs left open in Kafka and PostgreSQL: whose they are, what may be done", txnCommand},
+		{"savepoint", "create…", "take, list, show, verify and dispose savepoints, and compare them with a changed file", savepointCommand},
+		{"stop", "", "stop a job of a running process with a final checkpoint or a savepoint", stopCommand},
 		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
 		{"version", "", "print the version", printVersion},
 	}

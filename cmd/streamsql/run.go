@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/control"
 	"github.com/streamsql/streamsql/repl"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -113,8 +114,16 @@ func (f *flags) withSession(name string, out, errs io.Writer, body func(*session
 	if err != nil {
 		return fail(errs, err, source{})
 	}
+	ctl, err := control.Serve(eng, f.stateDir)
+	if err != nil {
+		f.log.Warn("other processes cannot reach this one", "err", err)
+	}
 	s := &session{eng: eng, printer: p, errs: errs, quiet: f.quiet, gone: rows.gone, noted: map[string]bool{}}
 	code := body(s)
+	if ctl != nil {
+		ctl.Withdraw() // while the directory is still ours
+		defer ctl.Close()
+	}
 	if err := eng.Close(); err != nil && code == exitOK {
 		return fail(errs, err, source{})
 	}
