@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/streamsql/streamsql/exec"
@@ -65,12 +66,15 @@ func process(b *testing.B, o exec.Operator, bs []*batch.Batch) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch.Size), "ns/row")
 }
 
-// BenchmarkWindowAggregate is COUNT, SUM and MAX by an integer key in one-minute windows, up to the watermark.
+// BenchmarkWindowAggregate is COUNT, SUM and MAX by an integer or text key in one-minute windows, up to the watermark.
 func BenchmarkWindowAggregate(b *testing.B) {
-	for _, n := range []int{1000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, bs := benchBatches(n)
+	for _, n := range []int{1000, 100_000, -1000, -100_000} {
+		b.Run(strings.Replace(fmt.Sprint(n), "-", "text/", 1), func(b *testing.B) {
+			s, bs := benchBatches(max(n, -n))
 			t := s.Columns[1].Type
+			if n < 0 {
+				s, bs = types.NewSchema(types.Column{Name: "k", Type: types.StringType}, s.Columns[1], s.Columns[2]), textKeys(bs)
+			}
 			out := &types.Schema{Columns: []types.Column{s.Columns[0], {Name: "n", Type: t}, {Name: "s", Type: t}, {Name: "m", Type: t},
 				s.Columns[2], s.Columns[2], s.Columns[2]}}
 			o := openOp(b, NewWindowAggregate(WindowAggSpec{Input: s, Keys: []int{0}, Aggs: benchAggs(t), Window: Window{Time: 2, Size: 60_000}, Output: out}), newSubtask(b, 256<<20))

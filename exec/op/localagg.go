@@ -48,9 +48,11 @@ func (a *accumulator) countsDistinct() bool {
 	return a.Distinct && a.Kind != expr.AggMin && a.Kind != expr.AggMax
 }
 
-// localRows, localValues and localBytes bound what the local half holds before it sends it on.
+// localRows, localValues and localBytes bound what the local half holds before it sends it on; localSample are the rows by which it can tell
+// that it need not hold so many.
 const (
 	localRows   = 16 << 10
+	localSample = 2 << 10
 	localValues = 64 << 10
 	localBytes  = 4 << 20
 )
@@ -196,7 +198,7 @@ func (l *localAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 		set.add(b, l.at, l.core.masks.bitsOf(set.set.members))
 	}
 	l.absorbed += n
-	if mini := l.spec.Mini.Size; l.behind || mini > 0 && l.absorbed >= mini || l.held.n >= localRows || l.values() >= localValues || l.bytes() >= localBytes {
+	if mini := l.spec.Mini.Size; l.behind || l.hopeless() || mini > 0 && l.absorbed >= mini || l.held.n >= localRows || l.values() >= localValues || l.bytes() >= localBytes {
 		return l.send(out)
 	}
 	return nil
@@ -302,7 +304,7 @@ func (l *localAggregate) send(out exec.Emitter) error {
 			return err
 		}
 	}
-	l.judge((n + l.values()) / (1 + len(l.sets)))
+	l.judge((n+l.values())/(1+len(l.sets)), l.hopeless())
 	l.forget()
 	return nil
 }
@@ -347,11 +349,17 @@ func (c *keptColumn) appendTexts() {
 	c.texts, c.ends = c.texts[:0], c.ends[:0]
 }
 
+// hopeless tells from the first rows that combining will not pay, so that not all of localRows need be tried: when so few of keys that
+// come at random meet, there are too many of them for the others to meet much more often.
+func (l *localAggregate) hopeless() bool {
+	return l.tried == 0 && l.absorbed >= localSample && len(l.sets) == 0 && l.held.n >= l.absorbed-l.absorbed/16
+}
+
 // judge decides whether combining paid: n rows, or as many rows and values by set, are left of those absorbed. A row that nothing combines with costs more in
 // two phases than in one.
-func (l *localAggregate) judge(n int) {
+func (l *localAggregate) judge(n int, hopeless bool) {
 	l.tried, l.left = l.tried+l.absorbed, l.left+n
-	if l.tried < localRows {
+	if l.tried < localRows && !hopeless {
 		return
 	}
 	if 2*l.left > l.tried {

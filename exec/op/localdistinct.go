@@ -118,7 +118,7 @@ func (l *localDistinct) appendValue(dst []byte, words []uint64) []byte {
 	case types.PhysI128:
 		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, words[0]), words[1])
 	case types.PhysStr:
-		text := l.keys.ids[0].texts[words[0]]
+		text := l.keys.ids[0].text(words[0])
 		if !l.set.typ.IsNested() {
 			dst = binary.AppendUvarint(dst, uint64(len(text)))
 		}

@@ -207,6 +207,9 @@ func disturb(t *testing.T, rnd *rand.Rand, o *timedOp) {
 		}
 	case 2:
 		_, err = o.op.OnBarrier(checkpoint.Barrier{}, &o.out)
+	case 3:
+		w.cache.keepTexts()
+		w.cache.texts = 0 // again when a cell is forgotten
 	default:
 		w.cache.pause = 0
 	}

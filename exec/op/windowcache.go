@@ -24,6 +24,7 @@ type windowCache struct {
 	total int64 // bytes
 	taken int64 // of them, those counted in the job's memory
 	pause int   // batches until cells are made again
+	texts int   // bytes of texts at which those of forgotten cells are to go
 
 	work  wordWork
 	held  heldRows
@@ -69,11 +70,7 @@ func newWindowCache(w *windowAggregate) *windowCache {
 	c := &windowCache{w: w, cells: map[int64]*cachedCell{}, sums: true}
 	keys, places := &types.Schema{}, []int{}
 	for i, k := range w.spec.Keys {
-		col := w.spec.Input.Columns[k]
-		if col.Type.Phys() == types.PhysStr {
-			return nil
-		}
-		keys.Columns, places = append(keys.Columns, col), append(places, i)
+		keys.Columns, places = append(keys.Columns, w.spec.Input.Columns[k]), append(places, i)
 	}
 	for i := range w.core.accs {
 		if a := w.core.accs[i].acc; a != accCount && a != accSumInt {
@@ -82,8 +79,9 @@ func newWindowCache(w *windowAggregate) *windowCache {
 	}
 	c.words, c.keys, c.enc = newKeyWords(w.spec.Input, w.spec.Keys, true), batch.NewBuilder(keys), exec.NewKeyEncoder(places)
 	c.again = newKeyWords(keys, places, true)
+	c.again.ids = c.words.ids
 	c.sum.wordTable = c.newTable()
-	c.sum.keep = c.sums && w.clock.Size >= 4*w.clock.slice
+	c.sum.keep, c.texts = c.sums && w.clock.Size >= 4*w.clock.slice, maxTextBytes
 	return c
 }
 
@@ -294,11 +292,25 @@ func (c *windowCache) forget(x *cachedCell) {
 	delete(c.cells, x.end)
 	c.total -= x.bytes
 	x.bytes, c.last = 0, nil
+	if c.words.bytes() > c.texts {
+		c.keepTexts()
+	}
 	if len(c.free) < cacheMaxFree {
 		x.reset()
 		c.free = append(c.free, x)
 		c.count(x)
 	}
+}
+
+// keepTexts forgets all texts but those of cells that are here.
+func (c *windowCache) keepTexts() {
+	c.sum.start(c.cells)
+	c.words.rename(func(rename func(*wordTable)) {
+		for _, x := range c.cells {
+			rename(&x.wordTable)
+		}
+	})
+	c.texts = max(maxTextBytes, 2*c.words.bytes())
 }
 
 // drop removes a cell from memory and state.
@@ -320,11 +332,13 @@ func (c *windowCache) count(x *cachedCell) {
 
 // account counts what is held in the job's memory, and gives it up when that is used up.
 func (c *windowCache) account() error {
-	if n := c.total - c.taken; n > -cacheGrain && n < cacheGrain {
+	held := c.total + int64(c.words.bytes())
+	n := held - c.taken
+	if n > -cacheGrain && n < cacheGrain {
 		return nil
 	}
-	full := c.w.core.groups.Reserve(c.total - c.taken)
-	c.taken = c.total
+	full := c.w.core.groups.Reserve(n)
+	c.taken = held
 	if !full {
 		return nil
 	}
@@ -348,6 +362,7 @@ func (c *windowCache) release() {
 	clear(c.cells)
 	c.free, c.last, c.total = nil, nil, 0
 	c.sum = windowSum{cachedCell: cachedCell{wordTable: c.newTable()}, keep: c.sum.keep}
+	c.keepTexts()
 	c.w.core.groups.Reserve(-c.taken)
 	c.taken = 0
 }

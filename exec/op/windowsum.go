@@ -18,15 +18,20 @@ type windowSum struct {
 	zeros  int  // about how many rows have no part in it any more
 }
 
+// start makes the sum one of no cells.
+func (s *windowSum) start(cells map[int64]*cachedCell) {
+	s.reset()
+	for _, x := range cells {
+		x.summed = false
+	}
+	s.void, s.slices, s.zeros = false, 0, 0
+}
+
 // fireSlices emits the window ending at end as the sum of its slices, all of which are here.
 func (c *windowCache) fireSlices(end int64, cells []int64, out exec.Emitter) error {
 	s := &c.sum
 	if !s.keep || s.void || s.slices == 0 || s.zeros > s.n/2 {
-		s.reset()
-		for _, x := range c.cells {
-			x.summed = false
-		}
-		s.void, s.slices, s.zeros = false, 0, 0
+		s.start(c.cells)
 	}
 	for _, cell := range cells {
 		if x := c.cells[cell]; !x.summed {

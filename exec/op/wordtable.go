@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"unsafe"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
@@ -76,7 +75,7 @@ func (t *wordTable) find(keys []uint64, at, fresh []int32) []int32 {
 		fresh = t.findEach(keys, at, fresh)
 	}
 	from, to := old*t.size, t.n*t.size
-	t.rows = slices.Grow(t.rows, to-from)[:to]
+	t.rows = grown(t.rows, to-from)[:to]
 	clear(t.rows[from:])
 	return fresh
 }
@@ -167,7 +166,7 @@ func (t *wordTable) row(h uint64, key []uint64) int32 {
 	for p := h & mask; ; p = (p + 1) & mask {
 		slot := t.slots[p]
 		if slot == 0 {
-			t.words = append(t.words, key...)
+			t.words = append(grown(t.words, s), key...)
 			t.n++
 			if t.slots[p] = h&^math.MaxUint32 | uint64(t.n); 2*t.n > len(t.slots) {
 				t.grow()
@@ -216,6 +215,14 @@ func (t *wordTable) lookup(keys []uint64, at []int32) {
 	}
 }
 
+// grown is s with room for n more. It doubles: what slices grow by beyond a few KiB would copy a table that becomes large four times.
+func grown[T any](s []T, n int) []T {
+	if len(s)+n <= cap(s) {
+		return s
+	}
+	return slices.Grow(s, max(n, len(s)))
+}
+
 func (t *wordTable) grow() {
 	if size := max(minSlots, 2*len(t.slots)); size <= cap(t.slots) {
 		t.slots = t.slots[:size]
@@ -223,6 +230,17 @@ func (t *wordTable) grow() {
 	} else {
 		t.slots = make([]uint64, size)
 	}
+	t.fill()
+}
+
+// place puts the rows into the slots again, when words of keys have changed.
+func (t *wordTable) place() {
+	clear(t.slots)
+	t.fill()
+}
+
+// fill puts all rows into the slots, which are free.
+func (t *wordTable) fill() {
 	mask := uint64(len(t.slots) - 1)
 	for k := range t.n {
 		h := hashWords(t.words[k*t.stride : (k+1)*t.stride])
@@ -260,7 +278,7 @@ func newKeyWords(s *types.Schema, cols []int, cells bool) *keyWords {
 		var ids *textIDs
 		p := s.Columns[c].Type.Phys()
 		if p == types.PhysStr {
-			ids = &textIDs{ids: map[string]uint64{}}
+			ids = newTextIDs()
 		}
 		k.ids = append(k.ids, ids)
 		if ids != nil && !cells && k.first < 0 {
@@ -279,7 +297,7 @@ func newKeyWords(s *types.Schema, cols []int, cells bool) *keyWords {
 func (k *keyWords) bytes() (n int) {
 	for _, t := range k.ids {
 		if t != nil {
-			n += t.size
+			n += t.size()
 		}
 	}
 	return n
@@ -288,7 +306,7 @@ func (k *keyWords) bytes() (n int) {
 // forget makes the keys so far invalid, so that texts need not be kept for ever.
 func (k *keyWords) forget() {
 	for _, t := range k.ids {
-		if t != nil && t.size > maxTextBytes {
+		if t != nil && t.size() > maxTextBytes {
 			t.forget()
 		}
 	}
@@ -326,7 +344,7 @@ func (k *keyWords) encode(b *batch.Batch, cells []int64) []uint64 {
 	return words
 }
 
-// decode appends the columns of rows, whose keys are in words, to cols. No key is a text.
+// decode appends the columns of rows, whose keys are in words, to cols. The keys were made with cells.
 func (k *keyWords) decode(words []uint64, rows []int32, cols []*batch.ColBuilder) {
 	s, at, nulls := k.stride, 1, 0
 	if k.wide {
@@ -334,7 +352,11 @@ func (k *keyWords) decode(words []uint64, rows []int32, cols []*batch.ColBuilder
 		nulls = 1
 	}
 	for j, c := range cols {
-		decodeWords(words[at:], s, rows, c)
+		if k.ids[j] != nil {
+			k.ids[j].decode(words[at:], s, rows, c)
+		} else {
+			decodeWords(words[at:], s, rows, c)
+		}
 		bit := uint64(1) << (j & 63)
 		for i, r := range rows {
 			if words[int(r)*s+nulls+j>>6]&bit != 0 {
@@ -428,61 +450,6 @@ func (k *keyWords) column(b *batch.Batch, v *batch.Vec, ids *textIDs, words []ui
 			words[i*s], words[i*s+1] = x.Lo, uint64(x.Hi)
 		}
 	case types.PhysStr:
-		var last string
-		var id uint64
-		for i := range n {
-			// Texts that are one in memory, such as those of a day, need no look.
-			if x := v.Str[v.Idx(b.Row(i))]; i == 0 || len(x) != len(last) || unsafe.StringData(x) != unsafe.StringData(last) {
-				id, last = ids.id(x), x
-			}
-			words[i*s] = id
-		}
+		ids.number(b, v, words, s)
 	}
-}
-
-// textIDs gives numbers to texts.
-type textIDs struct {
-	ids   map[string]uint64
-	texts []string // by number
-	last  uint64   // number of the last text asked for + 1
-	room  textRoom
-	size  int
-}
-
-const maxTextBytes = 1 << 20 // kept from one time the table is emptied to the next
-
-func (t *textIDs) id(s string) uint64 {
-	if t.last > 0 && s == t.texts[t.last-1] {
-		return t.last - 1
-	}
-	id, ok := t.ids[s]
-	if !ok {
-		id, s = uint64(len(t.texts)), t.room.keep(s)
-		t.ids[s], t.texts = id, append(t.texts, s)
-		t.size += len(s) + 64
-	}
-	t.last = id + 1
-	return id
-}
-
-// textRoom has copies of texts, many in one piece of memory.
-type textRoom struct{ free []byte }
-
-// keep is a copy of s.
-func (t *textRoom) keep(s string) string {
-	if len(s) == 0 {
-		return ""
-	}
-	if len(s) > cap(t.free)-len(t.free) {
-		t.free = make([]byte, 0, max(len(s), 16<<10))
-	}
-	at := len(t.free)
-	t.free = append(t.free, s...)
-	return unsafe.String(&t.free[at], len(s)) // these bytes are never written again
-}
-
-func (t *textIDs) forget() {
-	clear(t.ids)
-	clear(t.texts)
-	t.texts, t.last, t.room, t.size = t.texts[:0], 0, textRoom{}, 0
 }
