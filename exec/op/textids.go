@@ -12,16 +12,20 @@ import (
 // textIDs gives numbers to texts: 0 to the empty one, which also stands for NULL, to others the next when they are first seen. The collector
 // sees no pointer for a text.
 type textIDs struct {
-	slots  []uint64 // upper half of the hash, lower half the number; 0 = free; a power of two many
-	ends   []int    // where texts end in room, by number
-	room   []byte   // what is written in it stays; as it grows it is another one
-	hashes []uint64 // of the rows of a batch
-	first  []uint64 // and what their slots had at first
+	slots  hashSlots // of numbers
+	ends   []int     // where texts end in room, by number
+	room   []byte    // what is written in it stays; as it grows it is another one
+	hashes []uint64  // of the rows of a batch
+	first  []uint64  // and what their slots had at first
 }
 
 const maxTextBytes = 1 << 20 // kept from one time the table is emptied to the next
 
-func newTextIDs() *textIDs { return &textIDs{ends: make([]int, 1), slots: make([]uint64, minSlots)} }
+func newTextIDs() *textIDs {
+	t := &textIDs{ends: make([]int, 1)}
+	t.slots.empty(minSlots)
+	return t
+}
 
 // size is about the bytes that it takes.
 func (t *textIDs) size() int { return len(t.room) + 32*(len(t.ends)-1) }
@@ -49,10 +53,7 @@ func (t *textIDs) number(b *batch.Batch, v *batch.Vec, words []uint64, stride in
 		}
 		t.hashes[i], last = xxh3.HashString(x), x
 	}
-	mask := uint64(len(t.slots) - 1)
-	for i, h := range t.hashes {
-		t.first[i] = t.slots[h&mask]
-	}
+	t.slots.firsts(t.hashes, t.first)
 	last = ""
 	for i, h := range t.hashes {
 		x := v.Str[v.Idx(b.Row(i))]
@@ -80,34 +81,21 @@ func (t *textIDs) id(s string) uint64 {
 
 // find is id for a text that is not empty, with its hash.
 func (t *textIDs) find(h uint64, s string) uint64 {
-	mask := uint64(len(t.slots) - 1)
-	p := h & mask
-	for ; t.slots[p] != 0; p = (p + 1) & mask {
-		if id := t.slots[p] & math.MaxUint32; (t.slots[p]^h)>>32 == 0 && t.text(id) == s {
+	slots, mask := t.slots.all, uint64(len(t.slots.all)-1)
+	p := t.slots.home(h)
+	for ; slots[p] != 0; p = (p + 1) & mask {
+		if id := slots[p] & math.MaxUint32; (slots[p]^h)>>32 == 0 && t.text(id) == s {
 			return id
 		}
 	}
 	id := uint64(len(t.ends))
-	t.slots[p] = h&^math.MaxUint32 | id
+	slots[p] = h&^math.MaxUint32 | id
 	t.room = append(grown(t.room, len(s)), s...)
 	t.ends = append(grown(t.ends, 1), len(t.room))
-	if 2*len(t.ends) > len(t.slots) {
-		t.grow()
+	if 2*len(t.ends) > len(slots) {
+		t.slots.double() // which are in no other memory
 	}
 	return id
-}
-
-func (t *textIDs) grow() {
-	t.slots = make([]uint64, 2*len(t.slots))
-	mask := uint64(len(t.slots) - 1)
-	for id := 1; id < len(t.ends); id++ {
-		h := xxh3.HashString(t.text(uint64(id)))
-		p := h & mask
-		for t.slots[p] != 0 {
-			p = (p + 1) & mask
-		}
-		t.slots[p] = h&^math.MaxUint32 | uint64(id)
-	}
 }
 
 // decode appends to c the texts whose numbers are in the words r·stride, r of rows.

@@ -174,6 +174,7 @@ func (j *windowHashJoin) load(right *logScan) error {
 func (j *windowHashJoin) build() {
 	b, plain := j.at[1], j.sides[1].plain
 	j.keys.reset()
+	j.keys.expect(b.N)
 	j.words[0].forget()
 	j.found, j.chain, j.hit = resize(j.found, b.N), resize(j.chain, b.N), resize(j.hit, b.N)
 	clear(j.hit)

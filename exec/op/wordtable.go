@@ -3,7 +3,6 @@ package op
 import (
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
@@ -15,8 +14,8 @@ type wordTable struct {
 	n            int
 	words        []uint64
 	rows         []byte
-	slots        []uint64 // upper half of the hash, lower half 1 + row; 0 = free; a power of two many
-	runs         bool     // equal keys are likely to follow one another
+	slots        hashSlots // of 1 + row
+	runs         bool      // equal keys are likely to follow one another
 	work         *wordWork
 }
 
@@ -29,19 +28,24 @@ func (t *wordTable) at(i int32) []byte { return t.rows[int(i)*t.size : (int(i)+1
 
 // memory is the number of bytes it takes.
 func (t *wordTable) memory() int64 {
-	return int64(8*cap(t.words) + cap(t.rows) + 8*cap(t.slots))
+	return int64(8*cap(t.words) + cap(t.rows) + 8*cap(t.slots.all))
 }
 
 func (t *wordTable) reset() {
-	size := len(t.slots)
+	size := len(t.slots.all)
 	for size > minSlots && size > 16*t.n { // a large table does not make small ones expensive
 		size /= 2
 	}
-	t.n, t.words, t.rows, t.slots = 0, t.words[:0], t.rows[:0], t.slots[:size]
-	clear(t.slots)
+	t.n, t.words, t.rows = 0, t.words[:0], t.rows[:0]
+	t.slots.empty(size)
 }
 
-const minSlots = 64
+// expect makes room for n keys, of a table that is empty.
+func (t *wordTable) expect(n int) {
+	if size := 1 << bits.Len(uint(max(2*n, minSlots)-1)); size > len(t.slots.all) {
+		t.slots.empty(size)
+	}
+}
 
 // hashWords is a hash of a key that is good enough for a table in memory.
 func hashWords(key []uint64) uint64 {
@@ -65,8 +69,8 @@ func hashPair(x, y uint64) uint64 { return mixWord(mixWord(hashSeed, x), y) }
 // find sets at to the rows of keys, stride words each, and creates those that are missing, as zeros; fresh gets the places of
 // the keys that were.
 func (t *wordTable) find(keys []uint64, at, fresh []int32) []int32 {
-	if len(t.slots) == 0 {
-		t.grow()
+	if len(t.slots.all) == 0 {
+		t.slots.empty(minSlots)
 	}
 	old := t.n
 	if t.runs {
@@ -84,16 +88,13 @@ func (t *wordTable) find(keys []uint64, at, fresh []int32) []int32 {
 func (t *wordTable) findEach(keys []uint64, at, fresh []int32) []int32 {
 	t.hash(keys, len(at))
 	t.work.first = resize(t.work.first, len(at))
-	slots, first, mask := t.slots, t.work.first, uint64(len(t.slots)-1)
-	for i, h := range t.work.hashes {
-		first[i] = slots[h&mask]
-	}
+	t.slots.firsts(t.work.hashes, t.work.first)
 	if t.stride == 2 {
 		return t.findPairs(keys, at, fresh)
 	}
 	s := t.stride
 	for i, h := range t.work.hashes {
-		if slot := first[i]; slot != 0 && (slot^h)>>32 == 0 {
+		if slot := t.work.first[i]; slot != 0 && (slot^h)>>32 == 0 {
 			if k := int(uint32(slot)) - 1; sameWords(t.words[k*s:k*s+s], keys[i*s:]) {
 				at[i] = int32(k)
 				continue
@@ -162,13 +163,13 @@ func (t *wordTable) findRuns(keys []uint64, at, fresh []int32) []int32 {
 
 // row is the row of a key, -1 when it is new: then it is the last.
 func (t *wordTable) row(h uint64, key []uint64) int32 {
-	mask, s := uint64(len(t.slots)-1), t.stride
-	for p := h & mask; ; p = (p + 1) & mask {
-		slot := t.slots[p]
+	slots, mask, s := t.slots.all, uint64(len(t.slots.all)-1), t.stride
+	for p := t.slots.home(h); ; p = (p + 1) & mask {
+		slot := slots[p]
 		if slot == 0 {
 			t.words = append(grown(t.words, s), key...)
 			t.n++
-			if t.slots[p] = h&^math.MaxUint32 | uint64(t.n); 2*t.n > len(t.slots) {
+			if slots[p] = h&^math.MaxUint32 | uint64(t.n); 2*t.n > len(slots) {
 				t.grow()
 			}
 			return -1
@@ -201,12 +202,12 @@ func (t *wordTable) lookup(keys []uint64, at []int32) {
 		return
 	}
 	t.hash(keys, len(at))
-	s, mask := t.stride, uint64(len(t.slots)-1)
+	s, slots, mask := t.stride, t.slots.all, uint64(len(t.slots.all)-1)
 	for i, h := range t.work.hashes {
 		key := keys[i*s : i*s+s]
 		at[i] = -1
-		for p := h & mask; t.slots[p] != 0; p = (p + 1) & mask {
-			slot := t.slots[p]
+		for p := t.slots.home(h); slots[p] != 0; p = (p + 1) & mask {
+			slot := slots[p]
 			if k := int(uint32(slot)) - 1; (slot^h)>>32 == 0 && sameWords(t.words[k*s:k*s+s], key) {
 				at[i] = int32(k)
 				break
@@ -215,40 +216,23 @@ func (t *wordTable) lookup(keys []uint64, at []int32) {
 	}
 }
 
-// grown is s with room for n more. It doubles: what slices grow by beyond a few KiB would copy a table that becomes large four times.
-func grown[T any](s []T, n int) []T {
-	if len(s)+n <= cap(s) {
-		return s
-	}
-	return slices.Grow(s, max(n, len(s)))
-}
-
 func (t *wordTable) grow() {
-	if size := max(minSlots, 2*len(t.slots)); size <= cap(t.slots) {
-		t.slots = t.slots[:size]
-		clear(t.slots)
-	} else {
-		t.slots = make([]uint64, size)
+	if !t.slots.double() {
+		t.fill()
 	}
-	t.fill()
 }
 
 // place puts the rows into the slots again, when words of keys have changed.
 func (t *wordTable) place() {
-	clear(t.slots)
+	clear(t.slots.all)
 	t.fill()
 }
 
 // fill puts all rows into the slots, which are free.
 func (t *wordTable) fill() {
-	mask := uint64(len(t.slots) - 1)
 	for k := range t.n {
 		h := hashWords(t.words[k*t.stride : (k+1)*t.stride])
-		p := h & mask
-		for t.slots[p] != 0 {
-			p = (p + 1) & mask
-		}
-		t.slots[p] = h&^math.MaxUint32 | uint64(k+1)
+		t.slots.put(h&^math.MaxUint32 | uint64(k+1))
 	}
 }
 
