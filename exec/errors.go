@@ -76,12 +76,54 @@ func (t *task) recovered(p any) error {
 	}).WithHint("this is a bug in streamsql; the log has the stack")}
 }
 
-// retryable tells whether running the job again can help: not when the statement, the configuration or a record is at
-// fault, nor when an outcome is lost, another owner took over, or the program itself is wrong.
-func retryable(err error) bool {
+// ErrorClass is whose fault a failure is. It decides whether running the job again can help.
+type ErrorClass uint8
+
+// The classes.
+const (
+	// TransientError is of the outside (a broker, a database, a disk), or a fault of the program that need not repeat: the
+	// restart strategy decides.
+	TransientError ErrorClass = iota
+	// UserError is of the statement, the configuration or a record: it would come again.
+	UserError
+	// FatalError is an outcome that is lost, or another owner: going on by itself could lose or repeat rows.
+	FatalError
+)
+
+// String is "transient", "user" or "fatal".
+func (c ErrorClass) String() string { return [...]string{"transient", "user", "fatal"}[c] }
+
+// ClassOf is the class of a job's failure.
+func ClassOf(err error) ErrorClass {
 	var e *diag.Error
 	if !errors.As(err, &e) {
-		return true
+		return TransientError
 	}
-	return e.Code == diag.External || e.Code == diag.Internal
+	switch e.Code {
+	case diag.External, diag.Internal:
+		return TransientError
+	case diag.Lost, diag.Conflict:
+		return FatalError
+	}
+	return UserError
+}
+
+// gaveUp is err with why the job is not started again: the restart strategy allows no more.
+func gaveUp(err error, restarts int, why string) error {
+	out := &diag.Error{Code: diag.Internal, Message: fmt.Sprintf("the job failed again after %d restart(s)", restarts), Err: err, Detail: why,
+		Hint: "fix the cause, or let the restart strategy allow more; the next start resumes at the last checkpoint"}
+	if restarts == 0 {
+		out.Message = "the job failed"
+	}
+	var cause *diag.Error
+	if errors.As(err, &cause) {
+		out.Code, out.Pos = cause.Code, cause.Pos
+		if cause.Detail != "" {
+			out.Detail = cause.Detail + "; " + why
+		}
+		if cause.Hint != "" {
+			out.Hint = cause.Hint
+		}
+	}
+	return out
 }

@@ -138,9 +138,9 @@ func (j *Job) run(ctx context.Context) (State, error) {
 			j.o.Log.Warn("the job failed after its state directory was taken over", "job", j.o.Name, "err", err)
 			return Failed, lost
 		}
-		wait, ok := time.Duration(0), false
+		class, wait, ok := ClassOf(err), time.Duration(0), false
 		// A failure while stopping ends the job: the next start resumes exactly.
-		can := retryable(err) && (j.proven || diag.CodeOf(err) != diag.External)
+		can := class == TransientError && (j.proven || diag.CodeOf(err) != diag.External)
 		if diag.CodeOf(err) == diag.Lost && j.Status().State == Running && losses < maxLosses {
 			// A transaction was taken away under a running attempt. Recovery proves whether going back is exact, and is
 			// the one to give up.
@@ -148,12 +148,15 @@ func (j *Job) run(ctx context.Context) (State, error) {
 			can = true
 		}
 		if can && j.stopMode() == nil {
-			wait, ok = again.failed(j.o.Now())
+			if wait, ok = again.failed(j.o.Now()); !ok && j.o.Restart.Kind != RestartNever {
+				err = gaveUp(err, j.Status().Restarts, again.spent())
+			}
 		}
 		if !ok {
+			j.o.Log.Info("the job failed", "job", j.o.Name, "class", class.String(), "err", err)
 			return Failed, err
 		}
-		j.o.Log.Warn("the job failed and will restart", "job", j.o.Name, "after", wait, "err", err)
+		j.o.Log.Warn("the job failed and will restart", "job", j.o.Name, "after", wait, "class", class.String(), "restarts left", again.left(), "err", err)
 		j.mu.Lock()
 		j.restarts++
 		j.cause = err

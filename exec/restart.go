@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -79,6 +80,35 @@ func (r *restarter) failed(now time.Time) (wait time.Duration, again bool) {
 		return r.exponential(now)
 	}
 	return 0, false
+}
+
+// spent says why failed told that there must be no other attempt.
+func (r *restarter) spent() string {
+	const key = "restart-strategy."
+	switch r.s.Kind {
+	case RestartFixedDelay:
+		return fmt.Sprintf("'%sfixed-delay.attempts' = %d: no more restarts", key, r.s.Attempts)
+	case RestartFailureRate:
+		return fmt.Sprintf("%d failures within %s, '%sfailure-rate.max-failures-per-interval' = %d: no more restarts", len(r.recent), r.s.RateInterval, key, r.s.MaxFailures)
+	case RestartExponentialDelay:
+		return fmt.Sprintf("'%sexponential-delay.attempts-before-reset-backoff' = %d: no more restarts", key, r.s.AttemptsBeforeReset)
+	}
+	return "'restart-strategy.type' = none: no restarts"
+}
+
+// left is how many more failures in a row are followed by a restart, -1 = any number.
+func (r *restarter) left() int {
+	switch {
+	case r.s.Kind == RestartFixedDelay:
+		return max(0, r.s.Attempts-r.attempts)
+	case r.s.Kind == RestartFailureRate:
+		return max(0, r.s.MaxFailures-len(r.recent))
+	case r.s.Kind == RestartExponentialDelay && r.s.AttemptsBeforeReset <= 0:
+		return -1
+	case r.s.Kind == RestartExponentialDelay:
+		return max(0, r.s.AttemptsBeforeReset-r.attempts)
+	}
+	return 0
 }
 
 func (r *restarter) exponential(now time.Time) (time.Duration, bool) {

@@ -52,6 +52,9 @@ func (c *Config) Set(key, value string, pos diag.Pos) (notice string, err error)
 			notice = fmt.Sprintf("'%s' has no effect here: %s", key, k.notice)
 		}
 	}
+	if key == keyPreset && value != "" {
+		notice = "defaults are now " + presetText(strings.ToLower(strings.TrimSpace(value))) + "; settings of their own win"
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.values[key] = value
@@ -82,7 +85,7 @@ func (c *Config) Reset(key string) (notice string) {
 	return notice
 }
 
-// Get is the effective value of key: the session's, else the default. ok is false for unknown keys that are not set.
+// Get is the effective value of key: the session's, else the preset's, else the default. ok is false for unknown keys that are not set.
 func (c *Config) Get(key string) (value string, ok bool) {
 	key, _ = canonicalKey(key)
 	c.mu.RLock()
@@ -90,8 +93,8 @@ func (c *Config) Get(key string) (value string, ok bool) {
 	if v, ok := c.values[key]; ok {
 		return v, true
 	}
-	k, ok := settings[key]
-	return k.def, ok
+	_, ok = settings[key]
+	return c.defaultOf(key), ok
 }
 
 // IsSet reports that the session gave key a value.
@@ -117,7 +120,7 @@ func (c *Config) All() []Setting {
 	for k, s := range settings {
 		v, set := c.values[k]
 		if !set {
-			v = s.def
+			v = c.defaultOf(k)
 		}
 		out = append(out, Setting{Key: k, Value: v, Default: s.def, Doc: s.doc, Changed: set})
 	}

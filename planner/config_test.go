@@ -154,3 +154,72 @@ func TestUnknownSetting(t *testing.T) {
 		}
 	}
 }
+
+// TestPresets: a preset puts other defaults in the place of Flink's, and what the session says of a key wins, in whatever
+// order the two were said.
+func TestPresets(t *testing.T) {
+	type row struct {
+		set  []string
+		want exec.CheckpointConfig
+	}
+	timeout := 10 * time.Minute
+	for _, tc := range []row{
+		{nil, exec.CheckpointConfig{Interval: 10 * time.Second, Timeout: timeout, MaxConcurrent: 1}},
+		{[]string{keyPreset, "low-latency"}, exec.CheckpointConfig{Interval: 10 * time.Second, MinPause: 5 * time.Second, Timeout: timeout, MaxConcurrent: 1}},
+		{[]string{keyPreset, "Large-State"}, exec.CheckpointConfig{Interval: 5 * time.Minute, MinPause: 2 * time.Minute, Timeout: 8 * time.Minute, MaxConcurrent: 2}},
+		{[]string{keyPreset, "mixed"}, exec.CheckpointConfig{Interval: time.Minute, MinPause: 30 * time.Second, Timeout: 3 * time.Minute, MaxConcurrent: 1}},
+		{[]string{keyInterval, "7 s", keyPreset, "mixed", keyMinPause, "0"}, exec.CheckpointConfig{Interval: 7 * time.Second, Timeout: 3 * time.Minute, MaxConcurrent: 1}},
+		{[]string{keyPreset, "mixed", keyPreset, "low-latency"}, exec.CheckpointConfig{Interval: 10 * time.Second, MinPause: 5 * time.Second, Timeout: timeout, MaxConcurrent: 1}},
+	} {
+		c := NewConfig()
+		for i := 0; i < len(tc.set); i += 2 {
+			if _, err := c.Set(tc.set[i], tc.set[i+1], posNone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.Clone().JobOptions().Checkpoints; got != tc.want {
+			t.Errorf("%v: %+v, want %+v", tc.set, got, tc.want)
+		}
+		for _, s := range c.All() {
+			if v, _ := c.Get(s.Key); v != s.Value {
+				t.Errorf("%v: SET lists %s = %s, the value is %s", tc.set, s.Key, s.Value, v)
+			}
+		}
+		c.Reset(keyPreset)
+		if got := c.JobOptions().Checkpoints.Timeout; got != timeout {
+			t.Errorf("%v: after RESET the timeout is %s", tc.set, got)
+		}
+	}
+	notice, err := NewConfig().Set(keyPreset, "mixed", posNone)
+	if err != nil || notice != "defaults are now interval 60 s, max-concurrent-checkpoints 1, min-pause 30 s, timeout 180 s; settings of their own win" {
+		t.Errorf("%q, %v", notice, err)
+	}
+	if _, err := NewConfig().Set(keyPreset, "fast", posNone); err == nil || !strings.Contains(diag.Render(err, "", ""), "one of large-state, low-latency, mixed is expected") {
+		t.Error(err)
+	}
+}
+
+// TestLifecycleRefusals: values of checkpoints and restarts that cannot be meant.
+func TestLifecycleRefusals(t *testing.T) {
+	for _, kv := range [][2]string{
+		{"restart-strategy.exponential-delay.jitter-factor", "1.5"},
+		{"restart-strategy.exponential-delay.backoff-multiplier", "0.5"},
+		{"restart-strategy.exponential-delay.attempts-before-reset-backoff", "0"},
+		{"restart-strategy.fixed-delay.attempts", "-1"},
+		{"restart-strategy.failure-rate.max-failures-per-interval", "many"},
+		{keyMaxConcurrent, "0"}, {keyTolerable, "-1"}, {keyTimeout, "0"}, {keyRestart, "sometimes"},
+	} {
+		if _, err := NewConfig().Set(kv[0], kv[1], posNone); diag.CodeOf(err) != diag.Config {
+			t.Errorf("%s = %s: %v", kv[0], kv[1], err)
+		}
+	}
+	c := NewConfig()
+	for _, kv := range [][2]string{{"restart-strategy.exponential-delay.initial-backoff", "2 min"}} {
+		if _, err := c.Set(kv[0], kv[1], posNone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.checkLifecycle(); err == nil || !strings.Contains(diag.Render(err, "", ""), "SET 'restart-strategy.exponential-delay.max-backoff' = '2 min'") {
+		t.Error(err)
+	}
+}

@@ -56,6 +56,9 @@ func (s setting) valuesText() string {
 	case intSetting:
 		return fmt.Sprintf("integer ≥ %g", s.min)
 	case floatSetting:
+		if s.max > 0 {
+			return fmt.Sprintf("number from %g to %g", s.min, s.max)
+		}
 		return fmt.Sprintf("number ≥ %g", s.min)
 	case boolSetting:
 		return "true, false"

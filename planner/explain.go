@@ -15,9 +15,13 @@ import (
 
 // Explain is the text of EXPLAIN: the logical plan as written, the physical plan, and how each sink is written.
 func (plan *Plan) Explain() string {
-	return "== Abstract Syntax Tree ==\n" + plan.abstract +
+	text := "== Abstract Syntax Tree ==\n" + plan.abstract +
 		"\n== Optimized Physical Plan ==\n" + plan.PhysicalText() +
 		"\n== Delivery ==\n" + plan.DeliveryText()
+	if c := plan.ConfigText(); c != "" {
+		text += "\n== Checkpoints ==\n" + c
+	}
+	return text
 }
 
 // CheckExplain refuses the details of EXPLAIN that are not printed. The changelog modes always are.

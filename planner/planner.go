@@ -80,6 +80,9 @@ type SinkPlan struct {
 // Plan plans a query, INSERT or statement set. It validates options but contacts nothing.
 func (p *Planner) Plan(stmt sql.Stmt, conf *Config, o Options) (*Plan, error) {
 	conf = conf.Clone()
+	if err := conf.checkLifecycle(); err != nil {
+		return nil, err
+	}
 	b := p.binder(conf)
 	var roots []Node
 	plan := &Plan{conf: conf, Limit: -1}

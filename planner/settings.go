@@ -66,6 +66,7 @@ type setting struct {
 	def     string
 	values  []string // enumerations
 	min     float64  // numbers
+	max     float64  // numbers; 0 = no limit
 	refused map[string]string
 	// notice tells, when the key is set, that it has no effect here and why: for keys of Flink that ask for nothing
 	// that could change a result.
@@ -103,7 +104,7 @@ var settings = map[string]setting{
 	"restart-strategy.exponential-delay.max-backoff":                   {typ: durationSetting, def: "1 min", min: 1, doc: "longest wait"},
 	"restart-strategy.exponential-delay.backoff-multiplier":            {typ: floatSetting, def: "1.5", min: 1, doc: "growth of the wait"},
 	"restart-strategy.exponential-delay.reset-backoff-threshold":       {typ: durationSetting, def: "1 h", doc: "a run of this length resets the wait"},
-	"restart-strategy.exponential-delay.jitter-factor":                 {typ: floatSetting, def: "0.1", doc: "random share of the wait"},
+	"restart-strategy.exponential-delay.jitter-factor":                 {typ: floatSetting, def: "0.1", max: 1, doc: "random share of the wait"},
 	"restart-strategy.exponential-delay.attempts-before-reset-backoff": {def: "infinite", doc: "restarts before giving up, or infinite"},
 
 	keyParallelism:      {typ: intSetting, def: "-1", min: -1, doc: "subtasks per operator; -1 = the number of CPUs (Flink's default is 1)"},
@@ -205,6 +206,9 @@ func (s setting) check(key, value string, pos diag.Pos) error {
 		if err != nil || f < s.min || math.IsNaN(f) || math.IsInf(f, 0) {
 			return bad("a number of at least %g is expected", s.min)
 		}
+		if s.max > 0 && f > s.max {
+			return bad("a number from %g to %g is expected", s.min, s.max)
+		}
 		return nil
 	}
 	text := strings.TrimSpace(value)
@@ -243,6 +247,9 @@ func (s setting) check(key, value string, pos diag.Pos) error {
 		}
 		if key == "restart-strategy.exponential-delay.attempts-before-reset-backoff" && text != "infinite" {
 			n, err := strconv.ParseInt(text, 10, 32)
+			if err == nil && n < 1 {
+				return bad("a number of at least 1 is expected, or infinite")
+			}
 			return number(float64(n), err)
 		}
 	}
