@@ -31,6 +31,7 @@ type simConfig struct {
 	sink     string // "txn" or "marker"
 	timeout  int    // of a transaction, in steps
 	downtime int    // at most, between attempts
+	two      bool   // two checkpoints at a time, as often as can be
 	wrong    string // a known-wrong variant
 }
 
@@ -49,6 +50,7 @@ type simWorld struct {
 	lineage string
 	crashes int
 	eager   []int // positions acked eagerly, for a wrong variant
+	doubles int   // events after which two checkpoints were published and not confirmed
 }
 
 type simTxn struct {
@@ -142,11 +144,15 @@ func (w *simWorld) run(chains int) (done bool, err error) {
 		tasks = append(tasks, c)
 		ids = append(ids, SubtaskID{"chain", i})
 	}
-	co := NewCoordinator(CoordinatorConfig{
+	cfg := CoordinatorConfig{
 		Interval: 7 * time.Millisecond, Timeout: 25 * time.Millisecond, MinPause: 2 * time.Millisecond,
 		MaxConcurrent: 1 + w.r.IntN(2), TolerableFailed: -1, Subtasks: ids, Sources: ids, Lineage: w.lineage,
 		NextID: w.store.NextID(),
-	}, cp, true, w.clock())
+	}
+	if w.two {
+		cfg.MaxConcurrent, cfg.Interval, cfg.MinPause = 2, 5*time.Millisecond, 0
+	}
+	co := NewCoordinator(cfg, cp, true, w.clock())
 	return w.loop(co, tasks, simCommitter{w})
 }
 
@@ -190,6 +196,9 @@ func (w *simWorld) loop(co *Coordinator, tasks []*simChain, sink simCommitter) (
 			if ev != nil {
 				inFlight = append(inFlight, ev)
 			}
+		}
+		if len(co.unconfirmed) > 1 {
+			w.doubles++
 		}
 	}
 	return true, errors.New("the job does not end")
@@ -243,6 +252,10 @@ func (w *simWorld) perform(a Action, tasks []*simChain, sink simCommitter) (ev E
 				return nil, false, err
 			}
 		}
+		if w.wrong == "the newest is committed first" {
+			a.Pending = slices.Clone(a.Pending)
+			slices.Reverse(a.Pending)
+		}
 		if err := sink.Commit(ctx, a.Pending); err != nil {
 			return CommitFailed{ID: a.ID, Err: err, Now: now}, false, nil
 		}
@@ -261,8 +274,8 @@ func (w *simWorld) perform(a Action, tasks []*simChain, sink simCommitter) (ev E
 }
 
 // simulate runs a seed to its end. halted is a loud stop; verdict is "" or what is wrong with the output.
-func simulate(cfg simConfig, seed uint64) (halted bool, verdict string, crashes int) {
-	w := &simWorld{simConfig: cfg, r: rand.New(rand.NewPCG(seed, 1)), txns: map[string]*simTxn{}, markers: map[string]bool{}, eager: make([]int, 4)}
+func simulate(cfg simConfig, seed uint64) (halted bool, verdict string, w *simWorld) {
+	w = &simWorld{simConfig: cfg, r: rand.New(rand.NewPCG(seed, 1)), txns: map[string]*simTxn{}, markers: map[string]bool{}, eager: make([]int, 4)}
 	w.store.w = w
 	chains := 1 + w.r.IntN(3)
 	ended := false
@@ -271,36 +284,51 @@ func simulate(cfg simConfig, seed uint64) (halted bool, verdict string, crashes 
 		ended = done
 		if done && err != nil {
 			if diag.CodeOf(err) == diag.Lost {
-				return true, w.duplicates(), w.crashes
+				return true, w.duplicates(), w
 			}
-			return false, err.Error(), w.crashes
+			return false, err.Error(), w
 		}
 		if done {
 			break
 		}
 	}
 	if !ended {
-		return false, "the job does not end", w.crashes
+		return false, "the job does not end", w
 	}
 	for _, f := range w.zombies {
 		f()
 	}
 	if d := w.duplicates(); d != "" {
-		return false, d, w.crashes
+		return false, d, w
+	}
+	if d := w.disorder(); d != "" {
+		return false, d, w
 	}
 	for i := range chains {
 		for p := range simRows {
 			if !slices.Contains(w.visible, i*1000+p) {
-				return false, fmt.Sprintf("row %d is lost", i*1000+p), w.crashes
+				return false, fmt.Sprintf("row %d is lost", i*1000+p), w
 			}
 		}
 	}
 	for id, x := range w.txns {
 		if x.state == OutcomeOpen && x.attempt < w.attempt {
-			return false, "transaction " + id + " is left open", w.crashes
+			return false, "transaction " + id + " is left open", w
 		}
 	}
-	return false, "", w.crashes
+	return false, "", w
+}
+
+// disorder finds rows of a writer that became visible before earlier ones: commits of two checkpoints out of order.
+func (w *simWorld) disorder() string {
+	last := map[int]int{}
+	for _, n := range w.visible {
+		if before, ok := last[n/1000]; ok && n < before {
+			return fmt.Sprintf("row %d is visible after row %d", n, before)
+		}
+		last[n/1000] = n
+	}
+	return ""
 }
 
 func (w *simWorld) duplicates() string {
@@ -318,6 +346,7 @@ var simConfigs = map[string]simConfig{
 	"txn":               {sink: "txn", timeout: 1 << 30, downtime: 40},
 	"marker":            {sink: "marker", timeout: 1 << 30, downtime: 40},
 	"txn short timeout": {sink: "txn", timeout: 150, downtime: 200},
+	"txn two at a time": {sink: "txn", timeout: 1 << 30, downtime: 40, two: true},
 }
 
 func TestSimulation(t *testing.T) {
@@ -328,13 +357,14 @@ func TestSimulation(t *testing.T) {
 	}
 	for name, cfg := range simConfigs {
 		t.Run(name, func(t *testing.T) {
-			halts, crashes := 0, 0
+			halts, crashes, doubles := 0, 0, 0
 			for seed := range n {
 				if *simSeed >= 0 {
 					seed = *simSeed
 				}
-				halted, verdict, c := simulate(cfg, uint64(seed))
-				crashes += c
+				halted, verdict, w := simulate(cfg, uint64(seed))
+				crashes += w.crashes
+				doubles += w.doubles
 				if verdict != "" {
 					t.Fatalf("seed %d: %s (repeat with -sim.seed=%d)", seed, verdict, seed)
 				}
@@ -348,7 +378,10 @@ func TestSimulation(t *testing.T) {
 			if halts > 0 && cfg.timeout > 1<<20 {
 				t.Errorf("%d runs halted", halts)
 			}
-			t.Logf("%d seeds, %d crashes, %d loud halts, 0 lost, 0 duplicated", n, crashes, halts)
+			if cfg.two && doubles < n {
+				t.Errorf("only %d moments with two checkpoints to commit", doubles)
+			}
+			t.Logf("%d seeds, %d crashes, %d loud halts, %d moments with two checkpoints to commit, 0 lost, 0 duplicated, 0 out of order", n, crashes, halts, doubles)
 		})
 	}
 }
@@ -366,6 +399,7 @@ func TestSimulationCatchesWrongProtocols(t *testing.T) {
 		"positions are acked before the checkpoint":      "txn",
 		"writers are not fenced":                         "txn",
 		"confirm before commit":                          "txn",
+		"the newest is committed first":                  "txn two at a time",
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			cfg := simConfigs[name]
