@@ -16,7 +16,7 @@ import (
 // Failpoints are named places in the protocol where a test can crash, stop or fail the program. The environment
 // variable STREAMSQL_FAILPOINT arms one in this process: name[:hit[:action]]. hit counts from 1 (default) and is the
 // visit at which it acts, once; action is crash (SIGKILL to this process, the default), stop (SIGSTOP to this process,
-// which goes on from there at SIGCONT), error, hang, or sleep=DURATION.
+// which goes on from there at SIGCONT), error, hang, sleep=DURATION, or hold=FILE (wait as long as the file exists).
 // Tests in the same process use SetFailpoint.
 //
 // The engine's points, in the order of the protocol: source.poll, barrier.inject, precommit.before, precommit.after,
@@ -103,8 +103,13 @@ func setFailpoint(spec string) error {
 				return badFailpoint(spec, "sleep needs a duration, as in sleep=2s")
 			}
 			f.action = func(string) error { time.Sleep(d); return nil }
+		case "hold":
+			if arg == "" {
+				return badFailpoint(spec, "hold needs a file, as in hold=/tmp/held")
+			}
+			f.action = func(string) error { return holdWhile(arg) }
 		default:
-			return badFailpoint(spec, "actions are crash, stop, error, hang and sleep=DURATION")
+			return badFailpoint(spec, "actions are crash, stop, error, hang, sleep=DURATION and hold=FILE")
 		}
 	}
 	armed.Store(f)
@@ -130,6 +135,16 @@ func suspend(string) error {
 	}
 	time.Sleep(100 * time.Millisecond)
 	return nil
+}
+
+// holdWhile waits until file is gone.
+func holdWhile(file string) error {
+	for {
+		if _, err := os.Stat(file); err != nil {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 func failWith(name string) error { return &FailpointError{Name: name} }

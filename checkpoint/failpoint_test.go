@@ -28,7 +28,7 @@ func TestFailpoint(t *testing.T) {
 	if err := Failpoint("a.b"); err != nil || time.Since(begin) < time.Millisecond {
 		t.Fatalf("%v after %s", err, time.Since(begin))
 	}
-	for _, bad := range []string{"a:0", "a:x", "a:1:explode", "a:1:sleep", "a:1:sleep=soon"} {
+	for _, bad := range []string{"a:0", "a:x", "a:1:explode", "a:1:sleep", "a:1:sleep=soon", "a:1:hold"} {
 		if SetFailpoint(bad) == nil {
 			t.Errorf("%q was accepted", bad)
 		}

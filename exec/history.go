@@ -227,27 +227,29 @@ func (h *history) checkBudget(at *attempt) {
 	if sum.Samples < minBudgetSamples {
 		return
 	}
+	var tightest *openSink
+	var timeout time.Duration
 	for _, s := range at.sinks {
 		timed, ok := s.sink.(connectors.TimedSink)
 		if !ok || s.committer == nil {
 			continue
 		}
-		timeout := timed.TransactionTimeout()
-		text := budgetWarning(s.node.Name, sum.P99, timeout, at.job.o.Checkpoints.Interval)
-		at.job.mu.Lock()
-		at.job.last.Warning = text
-		at.job.mu.Unlock()
-		if text == "" {
-			h.warned = false
-			continue
+		if t := timed.TransactionTimeout(); t > 0 && (tightest == nil || t < timeout) {
+			tightest, timeout = s, t
 		}
-		if !h.warned {
-			h.warned = true
-			at.job.o.Log.Warn("checkpoints take much of the transaction timeout", "job", at.job.o.Name, "sink", s.node.Name,
-				"p99", sum.P99, "timeout", timeout, "interval", at.job.o.Checkpoints.Interval)
-		}
+	}
+	if tightest == nil {
 		return
 	}
+	text := budgetWarning(shortened(tightest.node.Name), sum.P99, timeout, at.job.o.Checkpoints.Interval)
+	at.job.mu.Lock()
+	at.job.last.Warning = text
+	at.job.mu.Unlock()
+	if text != "" && !h.warned {
+		at.job.o.Log.Warn("checkpoints take much of the transaction timeout", "job", at.job.o.Name, "sink", tightest.node.Name,
+			"p99", sum.P99, "timeout", timeout, "interval", at.job.o.Checkpoints.Interval)
+	}
+	h.warned = text != ""
 }
 
 // budgetWarning is the warning about a sink, "" when there is none.

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -193,4 +194,71 @@ func TestFailedJobAbortsItsCheckpoint(t *testing.T) {
 	if c := j.Status().Checkpoint.Counts; c != (exec.CheckpointCounts{Completed: 1, Aborted: 1}) {
 		t.Errorf("%+v", c)
 	}
+}
+
+// TestCheckpointsTakeMuchOfTheTransactionTimeout: checkpoints that take more than half of the time that a sink's transactions
+// leave them are warned of, in the status and once in the log, before a transaction is lost.
+func TestCheckpointsTakeMuchOfTheTransactionTimeout(t *testing.T) {
+	for _, tc := range []struct {
+		timeout time.Duration
+		want    string
+	}{
+		{2 * time.Minute, ""}, // half of it is not more than half
+		{119 * time.Second, "checkpoints take 1m0s (p99), more than half of the 1m59s that to out leaves them: transaction timeout 1m59s less checkpoint interval 0s"},
+		{0, ""}, // never
+	} {
+		bus := memory.NewBus()
+		fill(bus.Feed("in"), 1, 10)
+		g := newGraph(bus)
+		g.sink("out", 1, hash(g.source("in", 1, nil)))
+		var clock testClock // each checkpoint takes a minute
+		bus.Queue("out").SetTransactionTimeout(tc.timeout)
+		bus.Queue("out").OnOp(func(op memory.Op) {
+			if op == memory.OpPreCommit {
+				clock.advance(time.Minute)
+			}
+		})
+		var log lines
+		j := start(t, g.g, exec.JobOptions{Now: clock.now, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		for i := range 7 {
+			if s := j.Status().Checkpoint.Warning; i < 5 && s != "" {
+				t.Errorf("after %d checkpoints: %q", i, s)
+			}
+			if _, err := j.Checkpoint(patient(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := j.Status().Checkpoint; s.Warning != tc.want || s.P99 != time.Minute {
+			t.Errorf("timeout %s: %q, p99 %s", tc.timeout, s.Warning, s.P99)
+		}
+		want := 0
+		if tc.want != "" {
+			want = 1
+		}
+		if n := strings.Count(log.String(), "checkpoints take much of the transaction timeout"); n != want {
+			t.Errorf("timeout %s: %d warnings\n%s", tc.timeout, n, log.String())
+		}
+		bus.Feed("in").Close()
+		if err := j.wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	sb strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sb.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sb.String()
 }

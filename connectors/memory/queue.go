@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -28,6 +29,7 @@ type Queue struct {
 	err     error
 	faults  map[Op][]error
 	onOp    func(Op)
+	timeout time.Duration // of transactions, as told
 }
 
 // txn is one transaction of a writer.
@@ -137,6 +139,13 @@ func (q *Queue) End(err error) {
 	q.open = max(0, q.open-1)
 	q.ended, q.err = q.open == 0, err
 	q.signal()
+}
+
+// SetTransactionTimeout lets sinks say that their transactions may become so old; nothing is aborted.
+func (q *Queue) SetTransactionTimeout(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.timeout = d
 }
 
 // Fail makes the next operations of kind op fail, with one error each.

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -19,6 +20,13 @@ type sink struct {
 
 // Preflight implements connectors.Sink.
 func (s *sink) Preflight(context.Context) error { return s.q.fault(OpPreflight) }
+
+// TransactionTimeout implements connectors.TimedSink.
+func (s *sink) TransactionTimeout() time.Duration {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	return s.q.timeout
+}
 
 // Committer implements connectors.Sink.
 func (s *sink) Committer(context.Context) (checkpoint.Committer, error) {
