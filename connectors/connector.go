@@ -41,6 +41,8 @@ type Connector struct {
 	// greatest value over the split's rows is that over all rows as far as the split's position. Nor may a row be left out that
 	// cannot be read: it is an error, or skipped, as the table says.
 	PushFilter func(t *catalog.Table, filter, watermark expr.Expr) expr.Expr
+	// Ranges says that NewSource keeps to SourceSpec.Range: input that a checkpoint has read can be read again.
+	Ranges bool
 	// NewSource opens the table for reading.
 	NewSource func(ctx context.Context, spec SourceSpec) (Source, error)
 	// SinkModes are the deliveries and changelog modes the table can be written with, best first.
@@ -145,6 +147,15 @@ type SourceSpec struct {
 	// Parallel is the number of subtasks that will read; 0 = unknown. Only a source that makes up its splits may use it,
 	// and its positions must stay valid when it changes.
 	Parallel int
+	// Range, when not nil, bounds the source: of each split what lies in its range, of others nothing. For connectors
+	// that say Ranges; whatever the table's options say of where reading ends, and of where it starts when From is given.
+	Range map[checkpoint.Split]SplitRange
+}
+
+// SplitRange is a part of a split, given by positions.
+type SplitRange struct {
+	From []byte // nil = where the table says
+	To   []byte // the position behind the last record
 }
 
 // Path is that of output column i; nil = the whole column.

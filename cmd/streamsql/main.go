@@ -36,6 +36,7 @@ func commands() []command {
 		{"txn", "list|abort|commit", "transactions that jobs left open in Kafka and PostgreSQL: whose they are, what may be done", txnCommand},
 		{"savepoint", "create…", "take, list, show, verify and dispose savepoints, and compare them with a changed file", savepointCommand},
 		{"stop", "", "stop a job of a running process with a final checkpoint or a savepoint", stopCommand},
+		{"reconcile", "FILE…", "compare what sinks hold with what sources and queries give, at a checkpoint", reconcileCommand},
 		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
 		{"version", "", "print the version", printVersion},
 	}

@@ -54,6 +54,7 @@ func connector(upsert bool) *connectors.Connector {
 		return newSink(spec, upsert)
 	}
 	c.Transactions = openTransactions
+	c.Ranges = true
 	return c
 }
 

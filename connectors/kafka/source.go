@@ -53,6 +53,9 @@ func newSource(spec connectors.SourceSpec, upsert bool) (connectors.Source, erro
 	if s.bound, err = x.boundMode(c); err != nil {
 		return nil, err
 	}
+	if spec.Range != nil {
+		s.bound.mode = rangeBound
+	}
 	if s.start.defaulted && !upsert {
 		log.Info("kafka: 'scan.startup.mode' is not given", "table", spec.Table.Name, "start", s.start.mode)
 	}

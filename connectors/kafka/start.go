@@ -143,10 +143,12 @@ func (s *source) resolve(ctx context.Context, parts []partition, atStart bool) (
 		s.mu.Lock()
 		pos.topicID = s.ids[p.topic]
 		s.mu.Unlock()
-		if pos.next, err = o.start(p, atStart); err != nil {
-			return nil, err
+		if s.spec.Range != nil {
+			pos.next, pos.stop, err = o.inRange(p)
+		} else if pos.next, err = o.start(p, atStart); err == nil {
+			pos.stop, err = o.stop(p)
 		}
-		if pos.stop, err = o.stop(p); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		out[p] = pos
