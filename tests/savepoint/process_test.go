@@ -108,6 +108,9 @@ func TestKilledRunningJob(t *testing.T) {
 	want := undisturbed(t, newShop(t).sinks)
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
+			if testing.Short() && point != "savepoint.written" {
+				t.Skip("one point is enough for -short")
+			}
 			s := newShop(t)
 			p := s.job(point)
 			_, errs := s.run(1, "", "savepoint", "create", "--state-dir", s.state, s.savepoint())
