@@ -40,7 +40,7 @@ type txnLine struct {
 // txns lists until no killed process looks alive to Kafka any more.
 func (f *fixture) txns(verdict string, args ...string) (out []txnLine) {
 	f.t.Helper()
-	for {
+	for deadline := time.Now().Add(patience); ; {
 		p := f.txn(0, append([]string{"list", "-o", "json"}, args...)...)
 		out = nil
 		if err := json.Unmarshal([]byte(p.Stdout()), &out); err != nil {
@@ -54,6 +54,9 @@ func (f *fixture) txns(verdict string, args ...string) (out []txnLine) {
 		}
 		if !waiting {
 			return out
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("a killed process looks alive for ever: %+v", out)
 		}
 	}
 }
@@ -96,7 +99,12 @@ func TestTxnListed(t *testing.T) {
 	if left := f.txns("committed", where...); len(left) != 3 {
 		t.Errorf("after the commit: %+v", left)
 	}
-	f.finish()
+	again := f.finish()
+	for _, told := range []string{"kafka: transaction of the restored checkpoint", "postgres: output of the restored checkpoint", "prepared transaction ssql:", ", age ", "outcome=committed"} {
+		if !strings.Contains(again.Stderr(), told) {
+			t.Errorf("the restart does not say %q:\n%s", told, again.Stderr())
+		}
+	}
 	f.check(rows)
 	if left, _ := f.mine(f.txns("", where...)); len(left) > 0 {
 		t.Errorf("after the end: %+v", left)
