@@ -41,7 +41,7 @@ func (f Func) NonDeterministic() Func {
 	return Func{&c}
 }
 
-const userCategory = "user"
+const userCategory = expr.UserCategory
 
 // Register makes f callable in statements planned from now on. The name must not be that of a built-in function.
 // Functions are called from several goroutines and must be deterministic, or say that they are not: after a failure they

@@ -240,6 +240,9 @@ func (e *Engine) run(ctx context.Context, stmt sql.Stmt) (*Result, error) {
 		err = haveServers(plan)
 	}
 	if err == nil {
+		err = plan.Refused()
+	}
+	if err == nil {
 		err = ctx.Err() // given up while it was planned
 	}
 	if err != nil {
@@ -273,7 +276,7 @@ func (e *Engine) explain(x *sql.Explain) (*Result, error) {
 		return nil, err
 	}
 	res := table("result")
-	res.add(plan.Explain())
+	res.add(plan.ExplainAs(x.Details))
 	res.Notices = append(plan.Notices, pathRemarks(plan)...)
 	return res, nil
 }
@@ -300,47 +303,6 @@ func unsupported(s sql.Stmt) error {
 		word = "this statement"
 	}
 	return diag.New(diag.Unsupported, s.Position(), "%s is not supported", word).WithHint("%s", hints[key])
-}
-
-// Check parses, binds and plans every statement of a script without contacting anything or starting a job: tables and
-// views it creates exist for the statements that follow, in memory only. It returns all notices and the first error.
-func (e *Engine) Check(text string) (notices []string, err error) {
-	s := sql.NewScript(text)
-	for {
-		st, err := s.Next()
-		if st == nil || err != nil {
-			return notices, suggestTable(err)
-		}
-		n, err := e.check(st)
-		notices = append(notices, n...)
-		if err != nil {
-			return notices, suggestTable(diag.At(err, st.Pos))
-		}
-	}
-}
-
-func (e *Engine) check(st *sql.Statement) ([]string, error) {
-	switch x := st.Stmt.(type) {
-	case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
-		if set, ok := x.(*sql.StatementSet); ok && len(set.Inserts) == 0 {
-			return nil, nil
-		}
-		plan, err := e.planner.Plan(st.Stmt, e.conf, planner.Options{Embedded: e.embedded})
-		if err != nil {
-			return nil, err
-		}
-		if e.embedded == "" {
-			err = haveServers(plan)
-		}
-		return append(plan.Notices, pathRemarks(plan)...), err
-	case *sql.StopJob:
-		return nil, nil
-	}
-	res, err := e.execute(context.Background(), st)
-	if err != nil {
-		return nil, err
-	}
-	return res.Notices, nil
 }
 
 // haveServers finds the Kafka table of a plan that a process without embedded broker cannot reach.
@@ -382,33 +344,49 @@ func row(cells ...string) []types.Datum {
 // Explain plans every query and INSERT of a script and returns the texts EXPLAIN would show; definitions and settings
 // take effect for the statements that follow. Nothing is contacted or run.
 func (e *Engine) Explain(text string) (plans []string, err error) {
+	err = e.eachPlan(text, func(plan *planner.Plan, details []sql.ExplainDetail) {
+		text := plan.ExplainAs(details)
+		for _, n := range pathRemarks(plan) {
+			text += "\nnotice: " + n
+		}
+		plans = append(plans, text)
+	})
+	return plans, err
+}
+
+// Guarantees plans every query and INSERT of a script, as Explain, and returns what each is worth after a failure: what
+// EXPLAIN GUARANTEES shows.
+func (e *Engine) Guarantees(text string) (out []*planner.Guarantees, err error) {
+	err = e.eachPlan(text, func(plan *planner.Plan, _ []sql.ExplainDetail) { out = append(out, plan.Guarantees()) })
+	return out, err
+}
+
+// eachPlan gives the plans of a script to do; other statements take effect.
+func (e *Engine) eachPlan(text string, do func(*planner.Plan, []sql.ExplainDetail)) error {
 	s := sql.NewScript(text)
 	for {
 		st, err := s.Next()
 		if st == nil || err != nil {
-			return plans, suggestTable(err)
+			return suggestTable(err)
 		}
-		inner := st.Stmt
+		inner, details := st.Stmt, []sql.ExplainDetail(nil)
 		if x, ok := inner.(*sql.Explain); ok {
 			if err := planner.CheckExplain(x); err != nil {
-				return plans, suggestTable(err)
+				return suggestTable(err)
 			}
-			inner = x.Stmt
+			inner, details = x.Stmt, x.Details
 		}
 		switch inner.(type) {
 		case *sql.QueryStmt, *sql.Insert, *sql.StatementSet:
 			plan, err := e.planner.Plan(inner, e.conf, planner.Options{Embedded: e.embedded})
 			if err != nil {
-				return plans, suggestTable(diag.At(err, st.Pos))
+				return suggestTable(diag.At(err, st.Pos))
 			}
-			text := plan.Explain()
-			for _, n := range pathRemarks(plan) {
-				text += "\nnotice: " + n
-			}
-			plans = append(plans, text)
+			do(plan, details)
+		case *sql.StopJob:
 		default:
-			if _, err := e.check(st); err != nil {
-				return plans, suggestTable(diag.At(err, st.Pos))
+			if _, err := e.execute(context.Background(), st); err != nil {
+				return suggestTable(diag.At(err, st.Pos))
 			}
 		}
 	}

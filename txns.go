@@ -153,7 +153,7 @@ func planScript(text string, settings map[string]string, embedded string) ([]*pl
 			out = append(out, plan)
 		case *sql.QueryStmt, *sql.StopJob, *sql.Explain, *sql.Show, *sql.Describe:
 		default:
-			if _, err := e.check(st); err != nil {
+			if _, err := e.execute(context.Background(), st); err != nil {
 				return nil, suggestTable(diag.At(err, st.Pos))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
@@ -49,6 +50,12 @@ type Connector struct {
 	SinkModes func(t *catalog.Table) ([]SinkMode, error)
 	// NewSink opens the table for writing.
 	NewSink func(ctx context.Context, spec SinkSpec) (Sink, error)
+	// Replay tells how the table is read again after a failure; nil: positions are part of each checkpoint.
+	Replay func(t *catalog.Table) (Replay, error)
+	// Lint finds what works but is hardly meant, or cannot work, about a use of a table; nil finds nothing.
+	Lint func(s LintSpec) []lint.Finding
+	// Claims are what a job that writes the table claims for itself; nil = nothing.
+	Claims func(t *catalog.Table, m SinkMode) []Claim
 	// NewLookup opens the table for finding rows by key.
 	NewLookup func(ctx context.Context, spec LookupSpec) (Lookup, error)
 	// LookupCache tells what to keep of the rows found; nil keeps none.
@@ -103,6 +110,8 @@ type SinkMode struct {
 	Key       []string            // columns the sink addresses rows by (IdempotentUpsert), the table's primary key
 	Reason    string              // plain words for EXPLAIN: why this delivery
 	Weakness  string              // what the guarantee does not cover, "" when nothing
+	Commit    Commitment          // of a TwoPhaseCommit
+	Behind    string              // who is outside behind the table, "" = whoever reads it
 }
 
 // JobInfo names the job a source or sink belongs to. It is stable across restarts of the job.
@@ -115,6 +124,8 @@ type JobInfo struct {
 	CheckpointInterval, CheckpointTimeout, MinPause int64
 	// MaxConcurrentCheckpoints bounds the transactions open at a time.
 	MaxConcurrentCheckpoints int
+	// MaxDowntime is how long the job may be down, in milliseconds, before a transaction that it has open may be ended.
+	MaxDowntime int64
 	// Owned returns an error once another process has taken the job's state directory over. A sink asks before it takes
 	// from others what this job holds outside, when it had to wait before. Nil when nobody can take it.
 	Owned func() error

@@ -256,7 +256,8 @@ func (at *attempt) info(lineage string) connectors.JobInfo {
 		Name: o.Name, ID: o.ID, Lineage: lineage, Fence: o.Owner.Fence(),
 		CheckpointInterval: o.Checkpoints.Interval.Milliseconds(), CheckpointTimeout: o.Checkpoints.Timeout.Milliseconds(),
 		MinPause: o.Checkpoints.MinPause.Milliseconds(), MaxConcurrentCheckpoints: o.Checkpoints.MaxConcurrent, Log: o.Log,
-		Shared: &at.shared, Owned: o.Owner.Check,
+		MaxDowntime: o.Checkpoints.MaxDowntime.Milliseconds(),
+		Shared:      &at.shared, Owned: o.Owner.Check,
 	}
 }
 

@@ -26,6 +26,7 @@ type CheckpointConfig struct {
 	MinPause        time.Duration // .min-pause, from the end of one to the start of the next
 	MaxConcurrent   int           // .max-concurrent-checkpoints; 0 = 1
 	TolerableFailed int           // .tolerable-failed-checkpoints: consecutive failures the job survives
+	MaxDowntime     time.Duration // streamsql.max-downtime: what transaction timeouts have to outlast beside a checkpoint
 	Mode            Mode          // .mode
 }
 

@@ -54,6 +54,9 @@ func (p *Planner) sink(t *catalog.Table, pos diag.Pos) (*sinkTarget, error) {
 		return nil, tableError("sink", t, pos, diag.New(diag.Semantic, pos, "connector '%s' cannot be written, only read", c.Name).
 			WithHint("write into a table with another connector, such as 'print' or 'kafka'"))
 	}
+	if err := checkPromise(t, c, pos); err != nil {
+		return nil, err
+	}
 	if c.Check != nil {
 		if err := c.Check(t, connectors.UseSink); err != nil {
 			return nil, tableError("sink", t, pos, err)

@@ -209,6 +209,7 @@ func (c *Config) JobOptions() exec.JobOptions {
 			MinPause:        c.Duration(keyMinPause),
 			MaxConcurrent:   c.Int(keyMaxConcurrent),
 			TolerableFailed: c.Int(keyTolerable),
+			MaxDowntime:     c.Duration(keyMaxDowntime),
 		},
 		Restart: c.restart(),
 	}

@@ -37,7 +37,7 @@ func TestJobOptions(t *testing.T) {
 	}
 	o = c.JobOptions()
 	want := exec.CheckpointConfig{Interval: 3 * time.Minute, Timeout: 30 * time.Second, MinPause: 500 * time.Millisecond,
-		MaxConcurrent: 1, TolerableFailed: 2, Mode: exec.AtLeastOnce}
+		MaxConcurrent: 1, TolerableFailed: 2, MaxDowntime: time.Minute, Mode: exec.AtLeastOnce}
 	if o.Checkpoints != want || c.StateTTL() != time.Hour || o.Name != "my job" || o.Restart.Kind != exec.RestartFixedDelay ||
 		o.Restart.Attempts != 7 || o.Restart.Delay != 2*time.Second {
 		t.Errorf("got %+v", o)

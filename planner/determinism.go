@@ -203,13 +203,15 @@ var passes = &purpose{text: "a condition reads it, so the change can be dropped 
 
 // volatileCall is the first call in e that gives another result when it is evaluated again, nil for none. In batch mode
 // there is one time for the whole query.
-func (d *determinism) volatileCall(e expr.Expr) *expr.Call {
+func (d *determinism) volatileCall(e expr.Expr) *expr.Call { return volatileIn(d.b.conf, e) }
+
+func volatileIn(conf *Config, e expr.Expr) *expr.Call {
 	var found *expr.Call
 	if e == nil {
 		return nil
 	}
 	expr.Walk(e, func(x expr.Expr) bool {
-		if c, ok := x.(*expr.Call); ok && found == nil && (c.Bound.Volatile || c.Bound.Dynamic && !d.b.conf.Batch()) {
+		if c, ok := x.(*expr.Call); ok && found == nil && (c.Bound.Volatile || c.Bound.Dynamic && !conf.Batch()) {
 			found = c
 		}
 		return found == nil

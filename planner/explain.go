@@ -24,10 +24,18 @@ func (plan *Plan) Explain() string {
 	return text
 }
 
+// ExplainAs is the text of EXPLAIN with the given details.
+func (plan *Plan) ExplainAs(details []sql.ExplainDetail) string {
+	if slices.Contains(details, sql.ExplainGuarantees) {
+		return plan.Guarantees().Text()
+	}
+	return plan.Explain()
+}
+
 // CheckExplain refuses the details of EXPLAIN that are not printed. The changelog modes always are.
 func CheckExplain(st *sql.Explain) error {
 	for _, d := range st.Details {
-		if d != sql.ExplainChangelog {
+		if d != sql.ExplainChangelog && d != sql.ExplainGuarantees {
 			return diag.New(diag.Unsupported, st.Position(), "EXPLAIN %s is not supported", d).
 				WithHint("write EXPLAIN, which prints the plans with changelog modes, keys and parallelism, and the delivery of each sink")
 		}

@@ -24,6 +24,7 @@ type identity struct {
 	zone  string // of windows over TIMESTAMP_LTZ
 	known map[*phys]string
 	seen  map[*phys]bool // by visit
+	exprs *[]expr.Expr   // when not nil, takes what is put
 }
 
 // put writes one property of a node. Values of one kind each, so that what is written can be seen here and nowhere else.
@@ -58,6 +59,10 @@ func (w *identity) value(v any) {
 	case types.Type:
 		w.WriteString(v.String())
 	case expr.Expr:
+		if w.exprs != nil {
+			*w.exprs = append(*w.exprs, v)
+			return
+		}
 		w.WriteString(expr.Identity(v))
 	case nil: // no condition
 		w.WriteString("-")

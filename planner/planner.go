@@ -226,7 +226,7 @@ func sinkPlan(r *phys) SinkPlan {
 	return s
 }
 
-// warnings are what works but hardly is what the user wants.
+// warnings are what works but hardly is what the user wants, of what the user is told without asking.
 func (plan *Plan) warnings() []string {
 	out := costs(plan.roots...)
 	for _, s := range plan.Sinks {
@@ -234,10 +234,10 @@ func (plan *Plan) warnings() []string {
 			continue
 		}
 		if !plan.Bounded && plan.conf.Duration(keyInterval) == 0 {
-			out = append(out, "checkpoints are off ('"+keyInterval+"' = 0): rows of "+s.Table+" become visible only when the job stops")
+			out = append(out, offNotice(s.Table))
 		}
-		if plan.conf.Enum(keyMode) == "AT_LEAST_ONCE" {
-			out = append(out, "'"+keyMode+"' = AT_LEAST_ONCE: rows of "+s.Table+" can repeat after a failure")
+		if plan.atLeastOnce() {
+			out = append(out, modeNotice(s.Table))
 		}
 	}
 	return out

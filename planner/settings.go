@@ -47,6 +47,7 @@ const (
 	keyClaimMode        = "execution.state-recovery.claim-mode"
 	keyAllowRewind      = "streamsql.state-recovery.allow-rewind"
 	keyAggPhase         = "table.optimizer.agg-phase-strategy"
+	keyMaxDowntime      = "streamsql.max-downtime"
 )
 
 type settingType uint8
@@ -93,6 +94,7 @@ var settings = map[string]setting{
 	keyIgnoreState:                                              {typ: boolSetting, def: "false", doc: "a changed statement may drop state of the checkpoint it starts from, and start operators empty whose input goes on: as --allow-dropped-state"},
 	keyClaimMode:                                                {def: "NO_CLAIM", values: []string{"NO_CLAIM", "CLAIM", "LEGACY"}, doc: "whose a savepoint is that a job started from: it is never changed or removed by the job", refused: map[string]string{"CLAIM": "a job never removes what it started from; streamsql savepoint dispose does", "LEGACY": "use NO_CLAIM"}},
 	keyAllowRewind:                                              {typ: boolSetting, def: "false", doc: "a job may start from a savepoint that is older than what it has committed; that output is written again: as --allow-rewind"},
+	keyMaxDowntime:                                              {typ: durationSetting, def: "1 min", doc: "how long the job may be down before a transaction that it has open is ended by the broker: part of what transaction timeouts are checked against (not Flink's)"},
 
 	keyRestart:                                                         {def: "", values: []string{"", "none", "off", "disable", "fixed-delay", "fixeddelay", "failure-rate", "failurerate", "exponential-delay", "exponentialdelay"}, doc: "what happens after a failure; unset: exponential-delay with checkpoints, none without"},
 	"restart-strategy.fixed-delay.attempts":                            {typ: intSetting, def: "1", doc: "restarts before giving up"},

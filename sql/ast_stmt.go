@@ -360,6 +360,8 @@ const (
 	ExplainChangelog ExplainDetail = "CHANGELOG_MODE"
 	ExplainJSON      ExplainDetail = "JSON_EXECUTION_PLAN"
 	ExplainAdvice    ExplainDetail = "PLAN_ADVICE"
+	// ExplainGuarantees is not Flink's: what each table written is worth after a failure, and why.
+	ExplainGuarantees ExplainDetail = "GUARANTEES"
 )
 
 func (*CreateTable) stmt()    {}

@@ -176,7 +176,7 @@ func (p *parser) explain() *Explain {
 	} else {
 		for {
 			t := p.cur()
-			d := p.acceptAny(string(ExplainCost), string(ExplainChangelog), string(ExplainJSON), string(ExplainAdvice))
+			d := p.acceptAny(string(ExplainCost), string(ExplainChangelog), string(ExplainJSON), string(ExplainAdvice), string(ExplainGuarantees))
 			if d == "" {
 				break
 			}

@@ -31,7 +31,7 @@ func commands() []command {
 		{"run", "FILE…", "run a SQL file: its statements in order, until its jobs have ended", runFiles},
 		{"repl", "", "interactive shell (also without a command)", runShell},
 		{"explain", "FILE", "show the plans of a file's queries and INSERTs, and how each sink is delivered to", explainFile},
-		{"check", "FILE", "parse, bind and plan a file and validate its options; contact nothing", checkFile},
+		{"check", "FILE", "parse, bind and plan a file, validate its options and look for mistakes; contact nothing", checkFile},
 		{"checkpoint", "show|trace [DIR]", "what a state directory holds: checkpoints, positions, pending output; their lives", checkpointCommand},
 		{"txn", "list|abort|commit", "transactions that jobs left open in Kafka and PostgreSQL: whose they are, what may be done", txnCommand},
 		{"savepoint", "create…", "take, list, show, verify and dispose savepoints, and compare them with a changed file", savepointCommand},

@@ -27,6 +27,9 @@ func Connector() connectors.Connector {
 		Doc:            "makes up rows: random values or sequences, at a rate",
 		Options:        options,
 		OptionPrefixes: []string{"fields."},
+		Replay: func(*catalog.Table) (connectors.Replay, error) {
+			return connectors.Replay{Position: "the number of the row of every split; a row is made of the seed and its number, so it is the same when it is made again"}, nil
+		},
 		Check: func(t *catalog.Table, _ connectors.Use) error {
 			_, err := parse(t)
 			return err

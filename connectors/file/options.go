@@ -79,6 +79,9 @@ func Connector() connectors.Connector {
 			return c.monitor == 0, nil
 		},
 		Check: check,
+		Replay: func(*catalog.Table) (connectors.Replay, error) {
+			return connectors.Replay{Position: "the path, the byte and the number of the record in every file"}, nil
+		},
 		ReadsFields: func(t *catalog.Table, _ int) bool {
 			c, err := parse(t)
 			return err == nil && c.fm.Value.ReadsFields
@@ -92,7 +95,14 @@ func Connector() connectors.Connector {
 				return nil, err
 			}
 			return []connectors.SinkMode{{Delivery: connectors.TwoPhaseCommit, Changelog: c.fm.Value.Sink,
-				Reason: "files get their visible name when the checkpoint that lists them is durable"}}, nil
+				Reason: "files get their visible name when the checkpoint that lists them is durable",
+				Commit: connectors.Commitment{
+					Held:       "in hidden files of the table's directory, written and synced at the barrier",
+					ID:         "path, lineage, length, number of rows and checksum of every file",
+					Known:      "the visible name: it is there or it is not; a rename that happened is not repeated",
+					PerSubtask: true,
+				},
+				Behind: "whoever reads files that begin with a dot, or keeps a file's name and expects its contents to grow"}}, nil
 		},
 		NewSink: func(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) { return newSink(spec) },
 	}

@@ -44,7 +44,7 @@ func connect(ctx context.Context, c *client, opts ...kgo.Opt) (*kgo.Client, erro
 		if pctx.Err() != nil {
 			e.WithDetail("tried for %s", connectTimeout)
 		}
-		return nil, e.WithHint("check 'properties.bootstrap.servers', the listener's security settings ('properties.security.protocol') and the network")
+		return nil, e.WithRule("SSQL-E604").WithHint("check 'properties.bootstrap.servers', the listener's security settings ('properties.security.protocol') and the network")
 	}
 	return cl, nil
 }

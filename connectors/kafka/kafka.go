@@ -6,6 +6,7 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -49,6 +50,9 @@ func connector(upsert bool) *connectors.Connector {
 	c.NewSource = func(ctx context.Context, spec connectors.SourceSpec) (connectors.Source, error) {
 		return newSource(spec, upsert)
 	}
+	c.Replay = func(t *catalog.Table) (connectors.Replay, error) { return replay(t, upsert) }
+	c.Lint = func(s connectors.LintSpec) []lint.Finding { return lintTable(s, upsert) }
+	c.Claims = claims
 	c.SinkModes = func(t *catalog.Table) ([]connectors.SinkMode, error) { return sinkModes(t, upsert) }
 	c.NewSink = func(ctx context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
 		return newSink(spec, upsert)
@@ -85,6 +89,7 @@ func sinkModes(t *catalog.Table, upsert bool) ([]connectors.SinkMode, error) {
 	if upsert {
 		m.Changelog, m.Key = types.Upsert, t.PrimaryKey
 	}
+	m.Behind = behind(t)
 	embedded := ""
 	if !x.v.Has("sink.delivery-guarantee") {
 		m.Reason = "default of streamsql (Flink: at-least-once)"
@@ -99,6 +104,7 @@ func sinkModes(t *catalog.Table, upsert bool) ([]connectors.SinkMode, error) {
 		m.Delivery = connectors.TwoPhaseCommit
 		m.Reason += "; Kafka transactions, committed when the checkpoint is durable"
 		m.Weakness = embedded
+		m.Commit = x.commitment()
 	case "at-least-once":
 		m.Delivery = connectors.AtLeastOnce
 		m.Weakness = "records can repeat after a restart"

@@ -124,7 +124,7 @@ func TestTransactionTimeoutRule(t *testing.T) {
 		{100_000, 100_000, false, "can time out before", "at least 240000"},
 		{0, 900_000, false, "", ""},
 	} {
-		err := checkTimeout(offline(), j, c.max, c.timeout, c.given)
+		_, err := checkTimeout(offline(), j, c.max, c.timeout, c.given)
 		var d *diag.Error
 		if c.want == "" {
 			must(t, err)

@@ -30,7 +30,9 @@ type sink struct {
 	mu     sync.Mutex
 	k      *cluster // known after configure
 	topics map[string][16]byte
-	closed bool
+	// partitions are how many each topic had when it was found.
+	partitions map[string]int
+	closed     bool
 }
 
 func newSink(spec connectors.SinkSpec, upsert bool) (connectors.Sink, error) {
@@ -46,7 +48,7 @@ func newSink(spec connectors.SinkSpec, upsert bool) (connectors.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{spec: spec, x: x, c: c, log: log, slots: int(x.v.Int("sink.transactional-id-slots")), topics: map[string][16]byte{}}
+	s := &sink{spec: spec, x: x, c: c, log: log, slots: int(x.v.Int("sink.transactional-id-slots")), topics: map[string][16]byte{}, partitions: map[string]int{}}
 	if s.layout, err = newLayout(x, spec.Schema, spec.Rowtime); err != nil {
 		return nil, err
 	}
@@ -214,7 +216,7 @@ func (s *sink) findTopics(ctx context.Context, adm *kadm.Client) error {
 			}
 			return explainTopic(d.Err, s.spec.Table, name)
 		}
-		s.topics[name] = d.ID
+		s.topics[name], s.partitions[name] = d.ID, len(d.Partitions)
 	}
 	return nil
 }
@@ -271,7 +273,7 @@ func (s *sink) at(err error) error {
 	var e *diag.Error
 	if errors.As(err, &e) && e.Code == diag.External {
 		return diag.New(e.Code, s.spec.Table.Options.Pos("connector"), "table %s: %s", s.spec.Table.Name, e.Message).
-			Wrap(e.Err).WithDetail("%s", e.Detail).WithHint("%s", e.Hint)
+			Wrap(e.Err).WithDetail("%s", e.Detail).WithHint("%s", e.Hint).WithRule(e.Rule)
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (s *source) admin(ctx context.Context) (*kadm.Client, error) {
 		var e *diag.Error
 		if errors.As(err, &e) {
 			return nil, diag.New(e.Code, s.spec.Table.Options.Pos("connector"), "table %s: %s", s.spec.Table.Name, e.Message).
-				Wrap(e.Err).WithDetail("%s", e.Detail).WithHint("%s", e.Hint)
+				Wrap(e.Err).WithDetail("%s", e.Detail).WithHint("%s", e.Hint).WithRule(e.Rule)
 		}
 		return nil, err
 	}

@@ -100,6 +100,10 @@ func (b *Bus) Connector() *connectors.Connector {
 			}
 			return newSource(b.Feed(o.name), spec), nil
 		},
+		Replay: func(*catalog.Table) (connectors.Replay, error) {
+			return connectors.Replay{Position: "the number of rows taken from the program", Worth: connectors.CanLose,
+				Weakness: []string{"rows that the program wrote are kept in the memory of this process: a restart of the process loses those not in a checkpoint, unless the program writes them again"}}, nil
+		},
 		SinkModes: sinkModes,
 		NewSink: func(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {
 			o, err := parse(spec.Table)
@@ -158,7 +162,14 @@ func sinkModes(t *catalog.Table) ([]connectors.SinkMode, error) {
 		return nil, err
 	}
 	m := connectors.SinkMode{Changelog: o.mode, Delivery: connectors.TwoPhaseCommit,
-		Reason: "rows are shown to the program when their checkpoint is committed"}
+		Reason: "rows are shown to the program when their checkpoint is committed",
+		Commit: connectors.Commitment{
+			Held:       "in the queue, hidden from the program until the commit",
+			ID:         "the id of the transaction in the queue: lineage, incarnation, subtask and number",
+			Known:      "the queue remembers the outcome of every transaction",
+			Ends:       "the queue lives in this process: rows that the program has not taken are gone when the process ends",
+			PerSubtask: true,
+		}}
 	if o.mode == types.Upsert {
 		m.Key = t.PrimaryKey
 	}

@@ -48,6 +48,9 @@ var options = []connectors.Option{
 func Connector() connectors.Connector {
 	return connectors.Connector{
 		Name: "nexmark", Doc: "the events of the Nexmark benchmark: people, auctions and bids", Options: options,
+		Replay: func(*catalog.Table) (connectors.Replay, error) {
+			return connectors.Replay{Position: "the number of the event; an event is made of its number, so it is the same when it is made again"}, nil
+		},
 		Check: func(t *catalog.Table, _ connectors.Use) error {
 			_, err := parse(t)
 			return err

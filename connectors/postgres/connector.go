@@ -20,6 +20,7 @@ func Connectors() []connectors.Connector {
 		Options:   options,
 		Check:     check,
 		SinkModes: sinkModes,
+		Lint:      lintTable,
 		NewSink:   newSink,
 		NewLookup: newLookup,
 		LookupCache: func(t *catalog.Table) (connectors.LookupCache, error) {
@@ -175,6 +176,7 @@ func sinkModes(t *catalog.Table) ([]connectors.SinkMode, error) {
 	return []connectors.SinkMode{{
 		Delivery: connectors.TwoPhaseCommit, Changelog: types.AppendOnly,
 		Reason: "the table has no primary key and the query only appends; " + how[c.protocol],
+		Commit: commitment(c.protocol),
 	}}, nil
 }
 

@@ -93,7 +93,7 @@ func inspect(ctx context.Context, conn *pgx.Conn, table string) (*target, error)
 		WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'f')`, table).Scan(&t.oid, &t.schema, &t.name)
 	if err == pgx.ErrNoRows {
 		return nil, diag.New(diag.Config, diag.Pos{}, "table %q does not exist in database %q", table, conn.Config().Database).
-			WithHint("create it first, or correct 'table-name' (schema.table when it is not in the search path)")
+			WithHint("create it first, or correct 'table-name' (schema.table when it is not in the search path)").WithRule("SSQL-E621")
 	}
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (t *target) fits(table string, schema *types.Schema, key []string) error {
 				names[i] = t.columns[i].name
 			}
 			err := diag.New(diag.Config, diag.Pos{}, "table %q: column %q does not exist in PostgreSQL table %s", table, c.Name, t.tableRef()).
-				WithDetail("its columns are %s", strings.Join(names, ", "))
+				WithDetail("its columns are %s", strings.Join(names, ", ")).WithRule("SSQL-E621")
 			if n := diag.Nearest(c.Name, names); n != "" {
 				return err.WithHint("did you mean %q?", n)
 			}
@@ -156,7 +156,7 @@ func (t *target) fits(table string, schema *types.Schema, key []string) error {
 	for _, p := range t.columns {
 		if p.notNull && !p.hasValue && schema.Index(p.name) < 0 {
 			return diag.New(diag.Config, diag.Pos{}, "table %q: PostgreSQL column %q of %s is NOT NULL without a default, but the table does not declare it", table, p.name, t.tableRef()).
-				WithHint("declare column %q, or ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", p.name, t.tableRef(), ident(p.name))
+				WithHint("declare column %q, or ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL", p.name, t.tableRef(), ident(p.name)).WithRule("SSQL-E621")
 		}
 	}
 	return t.hasKey(table, key)
@@ -165,7 +165,7 @@ func (t *target) fits(table string, schema *types.Schema, key []string) error {
 func (p pgColumn) takes(table string, c types.Column) error {
 	if p.generated {
 		return diag.New(diag.Config, diag.Pos{}, "table %q: PostgreSQL column %q is generated and cannot be written", table, p.name).
-			WithHint("remove column %q from the table", p.name)
+			WithHint("remove column %q from the table", p.name).WithRule("SSQL-E621")
 	}
 	ok := slices.Contains(pgTypes[c.Type.Kind], p.typ) || p.category == "e" && c.Type.IsString()
 	detail := fmt.Sprintf("%s is written to %s", c.Type.WithNull(true), strings.Join(pgTypes[c.Type.Kind], ", "))
@@ -180,7 +180,7 @@ func (p pgColumn) takes(table string, c types.Column) error {
 	}
 	return diag.New(diag.Config, diag.Pos{}, "table %q: column %q is %s, but the PostgreSQL column is %s", table, c.Name, c.Type.WithNull(true), p.display).
 		WithDetail("%s", detail).
-		WithHint("declare the column with a type that fits, or ALTER COLUMN %s TYPE %s", ident(p.name), natural(c.Type))
+		WithHint("declare the column with a type that fits, or ALTER COLUMN %s TYPE %s", ident(p.name), natural(c.Type)).WithRule("SSQL-E621")
 }
 
 // natural is the PostgreSQL type a column of type t would best be declared with.
@@ -214,7 +214,7 @@ func (t *target) hasKey(table string, key []string) error {
 		cols[i] = ident(k)
 	}
 	err := diag.New(diag.Config, diag.Pos{}, "table %q: PostgreSQL table %s has no unique index on the primary key (%s)", table, t.tableRef(), strings.Join(key, ", ")).
-		WithHint("ALTER TABLE %s ADD PRIMARY KEY (%s)", t.tableRef(), strings.Join(cols, ", "))
+		WithHint("ALTER TABLE %s ADD PRIMARY KEY (%s)", t.tableRef(), strings.Join(cols, ", ")).WithRule("SSQL-E622")
 	err.Detail = "INSERT … ON CONFLICT needs a unique, immediate, non-partial index on exactly these columns"
 	if len(t.unique) > 0 {
 		parts := make([]string, len(t.unique))

@@ -103,7 +103,7 @@ func connect(ctx context.Context, c *config, app string, log *slog.Logger) (*pgx
 		refused := errors.As(err, &pe) && pe.Code != "57P03" && pe.Code != "53300" // starting up, too many connections
 		if refused || time.Now().After(deadline) || ctx.Err() != nil {
 			return nil, diag.New(diag.External, diag.Pos{}, "cannot connect to PostgreSQL at %s:%d, database %q, user %q", cc.Host, cc.Port, cc.Database, cc.User).
-				Wrap(err).WithHint("check 'url', 'username' and 'password', and that the server runs")
+				Wrap(err).WithHint("check 'url', 'username' and 'password', and that the server runs").WithRule("SSQL-E604")
 		}
 		if wait == firstWait {
 			log.Warn("PostgreSQL does not answer, trying again", "host", cc.Host, "port", cc.Port, "for", c.connectFor, "err", err)

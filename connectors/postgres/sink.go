@@ -12,6 +12,7 @@ import (
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
@@ -44,43 +45,73 @@ func (s *tableSink) connect(ctx context.Context) (*pgx.Conn, error) {
 
 // Preflight implements connectors.Sink.
 func (s *tableSink) Preflight(ctx context.Context) error {
+	in, err := s.Inspect(ctx)
+	for _, f := range in.Findings {
+		s.log.Warn(f.Message, "rule", f.Code, "table", s.spec.Table.Name)
+	}
+	return err
+}
+
+// Inspect implements connectors.Inspector.
+func (s *tableSink) Inspect(ctx context.Context) (in connectors.Inspection, err error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
-		return err
+		return in, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	t, err := inspect(ctx, conn, s.conf.table)
 	if err != nil {
-		return explain(s.spec.Table.Name, err)
+		return in, explain(s.spec.Table.Name, err)
 	}
 	if err := t.fits(s.spec.Table.Name, s.spec.Schema, s.spec.Mode.Key); err != nil {
-		return err
+		return in, err
 	}
-	if err := s.checkServer(ctx, conn, t); err != nil {
-		return explain(s.spec.Table.Name, err)
+	if err := s.checkServer(ctx, conn, t, &in); err != nil {
+		return in, explain(s.spec.Table.Name, err)
 	}
 	protocol, err := s.choose(ctx, conn)
 	if err != nil {
-		return explain(s.spec.Table.Name, err)
+		return in, explain(s.spec.Table.Name, err)
+	}
+	if protocol != "" {
+		in.Facts = append(in.Facts, "commit protocol: "+protocol)
 	}
 	s.mu.Lock()
 	s.target, s.protocol = t, protocol
 	s.mu.Unlock()
-	return nil
+	return in, nil
 }
 
-func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target) error {
-	var standby, insert bool
-	err := conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), has_table_privilege($1::oid, 'INSERT')`, t.oid).Scan(&standby, &insert)
+func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target, in *connectors.Inspection) error {
+	var standby, insert, update, create bool
+	var version, fsync string
+	err := conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), has_table_privilege($1::oid, 'INSERT'), has_table_privilege($1::oid, 'UPDATE'),
+			has_schema_privilege($2, 'CREATE') OR to_regclass($3) IS NOT NULL, current_setting('server_version'), current_setting('fsync')`,
+		t.oid, t.schema, t.marker(ownerTable)).Scan(&standby, &insert, &update, &create, &version, &fsync)
 	if err != nil {
 		return err
 	}
-	if standby {
-		return diag.New(diag.Config, diag.Pos{}, "table %q: the server is a standby and cannot be written to", s.spec.Table.Name).WithHint("point 'url' at the primary")
+	in.Facts = append(in.Facts, fmt.Sprintf("PostgreSQL %s, table %s with %d columns", version, t.tableRef(), len(t.columns)))
+	table, user := s.spec.Table.Name, conn.Config().User
+	refuse := func(rule, hint, format string, args ...any) error {
+		return diag.New(diag.Config, diag.Pos{}, "table %q: "+format, append([]any{table}, args...)...).WithHint("%s", hint).WithRule(rule)
 	}
-	if !insert {
-		return diag.New(diag.Config, diag.Pos{}, "table %q: user %q may not INSERT into %s", s.spec.Table.Name, conn.Config().User, t.tableRef()).
-			WithHint("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", t.tableRef(), ident(conn.Config().User))
+	grant := fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", t.tableRef(), ident(user))
+	switch {
+	case standby:
+		return refuse("SSQL-E624", "point 'url' at the primary", "the server is a standby and cannot be written to")
+	case !insert:
+		return refuse("SSQL-E623", grant, "user %q may not INSERT into %s", user, t.tableRef())
+	case !update && s.spec.Mode.Delivery == connectors.IdempotentUpsert:
+		return refuse("SSQL-E623", grant, "user %q may not UPDATE %s", user, t.tableRef())
+	case !create:
+		return refuse("SSQL-E623", fmt.Sprintf("GRANT CREATE ON SCHEMA %s TO %s, for the first start of a job", ident(t.schema), ident(user)),
+			"user %q may not make the bookkeeping table %s", user, t.marker(ownerTable))
+	}
+	if fsync == "off" {
+		in.Findings = append(in.Findings, lint.Finding{Code: "SSQL-W625", Table: table, Option: "url",
+			Message: fmt.Sprintf("table %s: the server acknowledges commits before they are durable (fsync = off)", table),
+			Hint:    "ALTER SYSTEM SET fsync = on"})
 	}
 	return nil
 }
@@ -111,7 +142,7 @@ func (s *tableSink) choose(ctx context.Context, conn *pgx.Conn) (string, error) 
 	}
 	return "", diag.New(diag.Config, diag.Pos{}, "table %q: 'sink.commit-protocol' = 'prepared' needs %d prepared transactions, the server has room for %d", s.spec.Table.Name, need, max(limit-used, 0)).
 		WithDetail("max_prepared_transactions is %d, %d are in use by others; needed are %d subtasks × (%d concurrent checkpoints + 2)", limit, used, s.spec.Parallel, max(s.spec.Job.MaxConcurrentCheckpoints, 1)).
-		WithHint("set max_prepared_transactions = %d in postgresql.conf and restart the server, or use 'sink.commit-protocol' = 'write-ahead'", used+need+10)
+		WithHint("set max_prepared_transactions = %d in postgresql.conf and restart the server, or use 'sink.commit-protocol' = 'write-ahead'", used+need+10).WithRule("SSQL-E620")
 }
 
 // ready inspects the table when Preflight has not, and makes the bookkeeping tables.

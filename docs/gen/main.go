@@ -1,4 +1,5 @@
-// Command gen writes docs/connectors.md from what the connectors and formats declare about themselves, and
+// Command gen writes docs/connectors.md from what the connectors and formats declare about themselves, docs/lints.md from the
+// rules of streamsql check, and
 // docs/sql/support.md from what the planner takes and the tests against Flink say. It imports the root package and what
 // that imports; a test compares the files with what it would write.
 package main
@@ -33,7 +34,7 @@ func main() {
 
 // pages are the generated files by their place below the root of the checkout.
 func pages(root string) map[string][]byte {
-	return map[string][]byte{"docs/connectors.md": page(), "docs/sql/support.md": support(filepath.Join(root, "tests/flink/testdata"))}
+	return map[string][]byte{"docs/connectors.md": page(), "docs/lints.md": lints(), "docs/sql/support.md": support(filepath.Join(root, "tests/flink/testdata"))}
 }
 
 const head = `# Connectors and formats

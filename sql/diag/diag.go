@@ -46,6 +46,7 @@ const (
 // and the limit; Hint an edit that fixes it. Err, if set, is the cause and takes part in errors.Is and errors.As.
 type Error struct {
 	Code    Code
+	Rule    string // code of the lint rule it breaks (package lint), "" for none
 	Pos     Pos
 	Message string
 	Detail  string
@@ -85,6 +86,12 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 // WithDetail sets the detail and returns e.
 func (e *Error) WithDetail(format string, args ...any) *Error {
 	e.Detail = fmt.Sprintf(format, args...)
+	return e
+}
+
+// WithRule sets the lint rule and returns e.
+func (e *Error) WithRule(code string) *Error {
+	e.Rule = code
 	return e
 }
 
@@ -141,6 +148,9 @@ func Render(err error, name, src string) string {
 		sb.WriteString(": ")
 		sb.WriteString(e.Err.Error())
 	}
+	if rule := ruleOf(e); rule != "" {
+		sb.WriteString(" [" + rule + "]")
+	}
 	if line, ok := lineAt(src, e.Pos); ok {
 		line, col := excerpt(line, e.Pos.Col-1)
 		sb.WriteString("\n  ")
@@ -158,6 +168,18 @@ func Render(err error, name, src string) string {
 		sb.WriteString(indent(e.Hint))
 	}
 	return sb.String()
+}
+
+// ruleOf is the rule of e, or of what it wraps.
+func ruleOf(e *Error) string {
+	for e.Rule == "" {
+		var next *Error
+		if !errors.As(e.Err, &next) {
+			return ""
+		}
+		e = next
+	}
+	return e.Rule
 }
 
 func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }

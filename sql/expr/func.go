@@ -17,6 +17,9 @@ type Func struct {
 	Bind func(c *CallSite) (Bound, error)
 }
 
+// UserCategory is the category of functions that the embedding program registers.
+const UserCategory = "user"
+
 // CallSite is a call being bound.
 type CallSite struct {
 	Name    string // as written
