@@ -159,6 +159,27 @@ INSERT INTO bin SELECT * FROM numbers;`)
 			t.Errorf("checkpoint show: exit code %d, no %q in\n%s", code, want, out)
 		}
 	}
+	tracedInOrder(t, dir)
+}
+
+// tracedInOrder: checkpoint trace shows each step of a checkpoint's life, in the protocol's order, and finds one by its id.
+func tracedInOrder(t *testing.T, dir string) {
+	t.Helper()
+	out, _, code := run(t, dir, "", "checkpoint", "trace", "--id", "1")
+	rest := out
+	for _, want := range []string{"checkpoint 1 COMMITTED, taken ", "barrier ", "pre-commit ", "complete ", "commit ", "committed "} {
+		_, after, ok := strings.Cut(rest, want)
+		if code != 0 || !ok {
+			t.Fatalf("checkpoint trace: exit code %d, no %q in its place in\n%s", code, want, out)
+		}
+		rest = after
+	}
+	if out, _, code := run(t, dir, "", "checkpoint", "trace", "--json"); code != 0 || strings.Count(out, `"state":"COMMITTED"`) == 0 || strings.Count(out, "\n") > 3 {
+		t.Errorf("checkpoint trace --json: exit code %d\n%s", code, out)
+	}
+	if _, errs, code := run(t, dir, "", "checkpoint", "trace", "--id", "4711"); code != 2 || !strings.Contains(errs, "holds no checkpoint 4711") {
+		t.Errorf("checkpoint trace of another: exit code %d\n%s", code, errs)
+	}
 }
 
 // TestInterrupted: Ctrl-C before the end of what ends by itself is exit code 130, SIGTERM 143, with the final checkpoint.

@@ -117,3 +117,22 @@ func TestKilledWithTwoCheckpointsToCommit(t *testing.T) {
 		}
 	}
 }
+
+// TestUsualSettings: the block of settings that Flink's users copy runs as it is, to the last row: checkpoints of ten seconds,
+// transactions of fifteen minutes under a prefix of the user's.
+func TestUsualSettings(t *testing.T) {
+	prefix := harness.UniqueName(t) + "-gmv-1"
+	f := newFixtureWith(t, setup{sinks: "k", settings: `SET 'execution.checkpointing.mode' = 'EXACTLY_ONCE';
+SET 'execution.checkpointing.interval' = '10s';
+SET 'execution.checkpointing.timeout' = '10min';
+SET 'execution.checkpointing.min-pause' = '5s';`, kafka: `, 'sink.transactional-id-prefix' = '` + prefix + `', 'properties.enable.idempotence' = 'true',
+  'properties.transaction.timeout.ms' = '900000', 'properties.isolation.level' = 'read_committed'`})
+	p := f.finish()
+	f.check(rows)
+	if open := f.k.OpenTransactions(t, prefix); len(open) > 0 {
+		t.Errorf("open transactions: %v", open)
+	}
+	if strings.Contains(p.Output(), "has no effect") {
+		t.Errorf("a setting has no effect:\n%s", p.Output())
+	}
+}

@@ -1,0 +1,75 @@
+package streamsql
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// TestShowCheckpoints: the last checkpoints of a job, newest first, with a line that adds them up; those of earlier runs in
+// the same state directory stay listed.
+func TestShowCheckpoints(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	out := filepath.Join(t.TempDir(), "out")
+	show := func(eng *Engine, statement string) (rows [][]string, notices []string) {
+		t.Helper()
+		res, err := eng.Exec(ctx, statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range res.fixed {
+			var cells []string
+			for _, c := range r {
+				cells = append(cells, c.Str)
+			}
+			rows = append(rows, cells)
+		}
+		return rows, res.Notices
+	}
+	for run := range 2 {
+		eng, err := Open(dir, &Options{Redefine: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{
+			`SET 'pipeline.name' = 'j'`, `SET 'execution.checkpointing.interval' = '0'`, `SET 'execution.checkpointing.tolerable-failed-checkpoints' = '3'`,
+			`CREATE TABLE g (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '100')`,
+			`CREATE TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '` + out + `', 'format' = 'json')`,
+		} {
+			if _, err := eng.Exec(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := eng.Exec(ctx, `INSERT INTO f SELECT id FROM g`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := res.Job.Checkpoint(ctx); err != nil {
+			t.Fatal(err)
+		}
+		rows, notices := show(eng, `SHOW CHECKPOINTS`)
+		if len(rows) != 2*run+1 { // and the last one of the first run
+			t.Fatalf("run %d: %v", run, rows)
+		}
+		for _, r := range rows[:1] {
+			if r[0] != "j" || r[2] != "checkpoint" || r[3] != "COMMITTED" || r[4] == "" || r[5] == "" || r[6] == "" || r[8] < r[4] || r[9] == "" || r[10] != "" {
+				t.Errorf("run %d: %q", run, r)
+			}
+		}
+		if n := strings.Join(notices, "\n"); !strings.HasPrefix(n, "j: 1 completed (success rate 100.0 %), duration p50 ") || !strings.HasSuffix(n, "; 0 failed in a row, 3 more are tolerated") {
+			t.Errorf("run %d: %q", run, n)
+		}
+		if one, _ := show(eng, `SHOW CHECKPOINTS FOR JOB '`+res.Job.ID()[:8]+`'`); len(one) != len(rows) {
+			t.Errorf("for the job: %v", one)
+		}
+		if _, err := eng.Exec(ctx, `SHOW CHECKPOINTS FOR JOB 'other'`); diag.CodeOf(err) != diag.Semantic {
+			t.Error(err)
+		}
+		if err := eng.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
