@@ -167,7 +167,7 @@ func tracedInOrder(t *testing.T, dir string) {
 	t.Helper()
 	out, _, code := run(t, dir, "", "checkpoint", "trace", "--id", "1")
 	rest := out
-	for _, want := range []string{"checkpoint 1 COMMITTED, taken ", "barrier ", "pre-commit ", "complete ", "commit ", "committed "} {
+	for _, want := range []string{" 1 COMMITTED, taken ", "barrier ", "pre-commit ", "complete ", "commit ", "committed "} {
 		_, after, ok := strings.Cut(rest, want)
 		if code != 0 || !ok {
 			t.Fatalf("checkpoint trace: exit code %d, no %q in its place in\n%s", code, want, out)
