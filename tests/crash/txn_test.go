@@ -184,7 +184,7 @@ func TestTxnRunning(t *testing.T) {
 // A killed job leaves a transaction open that holds back every reader of committed records until its timeout of a quarter
 // of an hour. The next start ends it before it reads its first row.
 func TestRestartMovesTheLastStableOffset(t *testing.T) {
-	f := newFixtureWith(t, setup{sinks: "k", settings: "SET 'execution.checkpointing.interval' = '5 min';\nSET 'execution.checkpointing.timeout' = '1 min';"})
+	f := newFixtureWith(t, setup{sinks: "k", rate: 50, settings: "SET 'execution.checkpointing.interval' = '5 min';\nSET 'execution.checkpointing.timeout' = '1 min';"})
 	job := f.start("")
 	for deadline := time.Now().Add(patience); f.heldBack() == 0; {
 		if !job.Alive() || time.Now().After(deadline) {
