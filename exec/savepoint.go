@@ -67,11 +67,7 @@ func (j *Job) drop(w *waiter) {
 	j.mu.Lock()
 	j.waiting = slices.DeleteFunc(j.waiting, func(x *waiter) bool { return x == w })
 	j.mu.Unlock()
-	select {
-	case <-w.done: // answered meanwhile
-		w.release()
-	default:
-	}
+	w.release() // it may have been answered meanwhile
 }
 
 // keep notes that checkpoint id answers those who wait for it, and keeps it for the savepoints among them: before the store

@@ -87,11 +87,18 @@ func comparisons(path string, all []streamsql.JobComparison) string {
 		r := c.Comparison
 		fmt.Fprintf(&sb, "%s against checkpoint %d in %s\n", c.Name, r.ID, path)
 		for _, m := range r.Matches {
-			fmt.Fprintf(&sb, "  %-8s %s", m.Result, m.String())
+			if len(m.Changes) == 0 {
+				fmt.Fprintf(&sb, "  %-8s %s", m.Result, m.String())
+			} else {
+				fmt.Fprintf(&sb, "  %-8s %s", m.Result, m.Operator)
+			}
 			if m.Bytes > 0 {
 				fmt.Fprintf(&sb, " (%d bytes)", m.Bytes)
 			}
 			sb.WriteString("\n")
+			for _, c := range m.Changes {
+				fmt.Fprintf(&sb, "             %s\n", c)
+			}
 		}
 		switch err := r.Check(false); {
 		case r.Exact():
