@@ -71,6 +71,15 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"limit of endless rows", []string{"-e", "CREATE TABLE g (i INT) WITH ('connector' = 'datagen'); SELECT i FROM g LIMIT 2"}, 0, nil},
 		{"check without broker", []string{"check", "-e", kafkaJob}, 2, []string{"properties.bootstrap.servers", "--embedded-kafka"}},
 		{"check with broker", []string{"check", "--embedded-kafka", "-e", kafkaJob}, 0, nil},
+		{"check warns", []string{"check", "-e", uncommitted}, 0, []string{"warning SSQL-W201: table orders reads rows of open and aborted transactions"}},
+		{"check strict", []string{"check", "--strict", "-e", uncommitted}, 2, []string{"SSQL-W201"}},
+		{"check ignore", []string{"check", "--strict", "--ignore", "SSQL-W201", "-e", uncommitted}, 0, nil},
+		{"check ignore what", []string{"check", "--ignore", "SSQL-X1", "-e", uncommitted}, 2, []string{"there is no rule"}},
+		{"check rule", []string{"check", "--rule", "SSQL-W301"}, 0, nil},
+		{"check rule what", []string{"check", "--rule", "SSQL-X1"}, 2, []string{"there is no rule"}},
+		{"check format", []string{"check", "-o", "xml", "-e", uncommitted}, 2, []string{"use text or json"}},
+		{"explain guarantees", []string{"explain", "--guarantees", "-o", "json", "-e", uncommitted}, 0, nil},
+		{"explain format", []string{"explain", "-o", "json", "-e", uncommitted}, 2, []string{"--guarantees -o json"}},
 		{"check syntax", []string{"check", "--syntax", "wrong.sql"}, 0, nil},
 		{"no state", []string{"checkpoint", "show", "nowhere"}, 2, []string{`no state directory "nowhere"`}},
 	} {
@@ -250,3 +259,9 @@ func head(t *testing.T, statements, first string) {
 		t.Errorf("%v, stderr %q", err, errs.String())
 	}
 }
+
+// uncommitted is a job with one warning.
+const uncommitted = `CREATE TABLE orders (id INT) WITH ('connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json',
+  'properties.isolation.level' = 'read_uncommitted');
+CREATE TABLE out1 (id INT) WITH ('connector' = 'kafka', 'topic' = 'out', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json');
+INSERT INTO out1 SELECT id FROM orders;`

@@ -1,8 +1,11 @@
 package preflight
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -26,6 +29,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 //	topic name partitions      makes a topic
 //	pg                         runs the statements in a database
 //	run                        runs the statements as a job: exit code and messages
+//	live                       asks the systems only: streamsql check --live
 func TestPreflight(t *testing.T) {
 	e := &env{k: harness.SharedKafka(t), pg: harness.SharedPostgres(t), bin: harness.BuildStreamsql(t)}
 	e.db = e.pg.CreateDatabase(t)
@@ -43,7 +47,9 @@ func TestPreflight(t *testing.T) {
 				e.pg.Exec(t, e.db, d.Input)
 				return ""
 			case "run":
-				return e.run(t, d.Input)
+				return e.run(t, d.Input, "run", "job.sql", "--state-dir", "state", "--log", "off")
+			case "live":
+				return e.run(t, d.Input, "check", "--live", "-D", "parallelism.default=2", "job.sql")
 			}
 			t.Fatalf("%s: unknown directive %s", d.Pos, d.Cmd)
 			return ""
@@ -61,7 +67,7 @@ type env struct {
 }
 
 // run runs the statements; $NAME stands for what differs from run to run, in both directions.
-func (e *env) run(t *testing.T, text string) string {
+func (e *env) run(t *testing.T, text string, args ...string) string {
 	dir := t.TempDir()
 	e.runs++
 	values := map[string]string{"$KAFKA": e.k.Addr(), "$PG": e.pg.DSN(e.db), "$DB": e.db, "$DIR": dir,
@@ -89,13 +95,7 @@ func (e *env) run(t *testing.T, text string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := harness.Start(t, harness.Command{Path: e.bin, Args: []string{"run", "job.sql", "--state-dir", "state", "--log", "off"}, Dir: dir,
-		Env: []string{"STREAMSQL_FAILPOINT=source.poll"}})
-	code, err := p.Wait(4 * time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := p.Output()
+	code, out := e.start(t, dir, args)
 	// Longer values first: an address is part of a URL.
 	for _, name := range []string{"$TINYPG", "$PG", "$OLDKAFKA", "$KAFKA", "$NOWHERE", "$DB", "$DIR", "$NAME"} {
 		if v := values[name]; v != "" {
@@ -108,6 +108,27 @@ func (e *env) run(t *testing.T, text string) string {
 	return fmt.Sprintf("exit %d\n%s", code, out)
 }
 
+// start runs the program; what check prints on its two streams is put one behind the other.
+func (e *env) start(t *testing.T, dir string, args []string) (int, string) {
+	if args[0] == "check" {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		var out, errs bytes.Buffer
+		c := exec.CommandContext(ctx, e.bin, args...)
+		c.Dir, c.Stdout, c.Stderr = dir, &out, &errs
+		if err := c.Run(); c.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return c.ProcessState.ExitCode(), out.String() + errs.String()
+	}
+	p := harness.Start(t, harness.Command{Path: e.bin, Args: args, Dir: dir, Env: []string{"STREAMSQL_FAILPOINT=source.poll"}})
+	code, err := p.Wait(4 * time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, p.Output()
+}
+
 var volatile = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -115,5 +136,6 @@ var volatile = []struct {
 	{regexp.MustCompile(`(failed|ended) after [0-9.µmsh]+`), "$1 after TIME"},
 	// The list grows with the connector; connectors tests it.
 	{regexp.MustCompile(`(supported options:)(\n    .*)+`), "$1 LIST"},
+	{regexp.MustCompile(`PostgreSQL [0-9][^,]*,`), "PostgreSQL VERSION,"},
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]{4,5}`), "ADDRESS"},
 }
