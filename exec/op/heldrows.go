@@ -44,6 +44,27 @@ func (h *heldRows) place(t *wordTable, at []int32) {
 		return
 	}
 	h.findRuns(at)
+	h.countRuns()
+}
+
+// placeRuns is place for n rows in stretches that begin at starts; at is by stretch.
+func (h *heldRows) placeRuns(t *wordTable, at, starts []int32, n int) {
+	h.rows, h.base, h.n = t.rows, resize(h.base, n), 0
+	h.long, h.runs = true, append(h.runs[:0], starts...)
+	for k, from := range starts {
+		to, o := n, int(at[k])*t.size
+		if k+1 < len(starts) {
+			to = int(starts[k+1])
+		}
+		for i := int(from); i < to; i++ {
+			h.base[i] = o
+		}
+	}
+	h.countRuns()
+}
+
+// countRuns counts the rows of stretches.
+func (h *heldRows) countRuns() {
 	h.eachRun(func(o, from, to int) { setWord(h.rows, o+rowCount, word(h.rows, o+rowCount)+int64(to-from)) })
 }
 
@@ -109,6 +130,17 @@ func (h *heldRows) count(off int, mask []bool) {
 }
 
 func (h *heldRows) sum(off int, xs []int64, mask []bool) {
+	if h.long && mask == nil {
+		h.eachRun(func(o, from, to int) {
+			n := int64(0)
+			for _, x := range xs[from:to] {
+				n += x
+			}
+			setWord(h.rows, o+off, word(h.rows, o+off)+n)
+			setWord(h.rows, o+off+8, word(h.rows, o+off+8)+int64(to-from))
+		})
+		return
+	}
 	rows, base := h.rows, h.base[:len(xs)]
 	if mask == nil {
 		for i, x := range xs {
@@ -136,6 +168,10 @@ func (h *heldRows) extreme(a *accumulator, xs []int64, mask []bool) {
 		return
 	}
 	least := a.Kind == expr.AggMin
+	if h.long {
+		h.extremeRuns(off, least, xs)
+		return
+	}
 	for i, x := range xs {
 		o := base[i] + off
 		cur := word(rows, o)
@@ -144,6 +180,27 @@ func (h *heldRows) extreme(a *accumulator, xs []int64, mask []bool) {
 			setWord(rows, o+8, 1)
 		}
 	}
+}
+
+// extremeRuns is extreme for stretches.
+func (h *heldRows) extremeRuns(off int, least bool, xs []int64) {
+	h.eachRun(func(o, from, to int) {
+		best := xs[from]
+		if run := xs[from+1 : to]; least {
+			for _, x := range run {
+				best = min(best, x)
+			}
+		} else {
+			for _, x := range run {
+				best = max(best, x)
+			}
+		}
+		o += off
+		if cur := word(h.rows, o); best != cur && best < cur == least || word(h.rows, o+8) == 0 {
+			setWord(h.rows, o, best)
+			setWord(h.rows, o+8, 1)
+		}
+	})
 }
 
 // ints are the numbers of column c of b.

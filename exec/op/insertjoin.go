@@ -262,16 +262,16 @@ func (j *insertJoin) emitSome(x, o []int32) error {
 func (j *insertJoin) columns(x, o []int32, tests bool) {
 	for i, c := range j.x.out {
 		if j.x.tests[i] == tests {
-			c.AppendRows(j.b.Cols[i], x)
+			c.Gather(j.b.Cols[i], x)
 		}
 	}
 	for i, c := range j.o.out {
 		switch k := j.o.from[i]; {
 		case j.o.tests[i] != tests:
 		case k >= 0:
-			c.AppendRows(j.b.Cols[j.x.cols[k]], x) // keys are equal
+			c.Gather(j.b.Cols[j.x.cols[k]], x) // keys are equal
 		default:
-			c.AppendRows(&j.o.found.Cols[i].Vec, o)
+			c.Gather(&j.o.found.Cols[i].Vec, o)
 		}
 	}
 }

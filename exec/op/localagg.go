@@ -77,7 +77,8 @@ type localAggregate struct {
 
 	held  wordTable
 	cells []int64 // ends of the slices of the batch's rows
-	at    []int32 // row of held, per row of the batch
+	at    []int32 // row of held, per row of the batch or per stretch of it
+	runs  keyRuns
 	fresh []int32 // the batch's rows that are the first of theirs
 	rows  heldRows
 	sets  []*localDistinct
@@ -152,6 +153,7 @@ func (l *localAggregate) Open(s exec.Subtask) error {
 	}
 	l.keys = newKeyWords(l.spec.Input, keys, l.timed)
 	l.keys.nulls = &l.core.masks
+	l.runs.cols = keys
 	l.held = wordTable{stride: l.keys.stride, size: l.core.fixed}
 	slices.Sort(keep)
 	for _, c := range l.spec.Input.Columns {
@@ -188,7 +190,6 @@ func (l *localAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 	if err := l.findRows(b); err != nil {
 		return err
 	}
-	l.rows.place(&l.held, l.at)
 	for k := range l.core.accs {
 		if a := &l.core.accs[k]; !a.shared && !a.countsDistinct() {
 			l.rows.column(a, b, l.held.size, l.core.masks.of(a))
@@ -239,11 +240,7 @@ func (l *localAggregate) findRows(b *batch.Batch) error {
 		}
 		cells = l.cells
 	}
-	l.at = resize(l.at, b.Len())
-	l.fresh = l.held.find(l.keys.encode(b, cells), l.at, l.fresh[:0])
-	for i, k := range l.fresh {
-		l.fresh[i] = int32(b.Row(int(k)))
-	}
+	l.locate(b, cells)
 	for i := range l.kept {
 		c, v := &l.kept[i], b.Cols[l.kept[i].in]
 		if !c.str {
@@ -260,6 +257,51 @@ func (l *localAggregate) findRows(b *batch.Batch) error {
 		}
 	}
 	return nil
+}
+
+// locate finds the rows of held that those of b belong to, the places of the first rows of new ones, and counts.
+func (l *localAggregate) locate(b *batch.Batch, cells []int64) {
+	if !l.runs.find(b, cells) {
+		l.at = resize(l.at, b.Len())
+		l.fresh = l.held.find(l.keys.encode(b, cells), l.at, l.fresh[:0])
+		for i, k := range l.fresh {
+			l.fresh[i] = int32(b.Row(int(k)))
+		}
+		l.rows.place(&l.held, l.at)
+		return
+	}
+	starts := l.runs.starts
+	firsts := batch.Batch{N: b.N, Sel: l.runs.rows, Cols: b.Cols}
+	for i := range cells[:min(len(cells), len(starts))] {
+		cells[i] = cells[starts[i]]
+	}
+	if cells != nil {
+		cells = cells[:len(starts)]
+	}
+	l.at = resize(l.at, len(starts))
+	l.held.runs = false
+	l.fresh = l.held.find(l.keys.encode(&firsts, cells), l.at, l.fresh[:0])
+	for i, k := range l.fresh {
+		l.fresh[i] = l.runs.rows[k]
+	}
+	l.rows.placeRuns(&l.held, l.at, starts, b.Len())
+	if len(l.sets) > 0 {
+		l.at = stretch(l.at, starts, b.Len())
+	}
+}
+
+// stretch gives each row what its stretch has, in the memory of at.
+func stretch(at, starts []int32, n int) []int32 {
+	m := len(at)
+	at = slices.Grow(at, n-m)[:n]
+	for k := m - 1; k >= 0; k-- { // a stretch never begins before the place of its number
+		x := at[k]
+		for i := int(starts[k]); i < n; i++ {
+			at[i] = x
+		}
+		n = int(starts[k])
+	}
+	return at
 }
 
 // place finds where event time stands for the slice ending at end, which rows are held of.

@@ -181,13 +181,24 @@ func (c *ColBuilder) AppendFrom(v *Vec, r int) {
 
 // AppendRows appends physical rows of v, a column of the same type, in the order given; -1 appends NULL.
 func (c *ColBuilder) AppendRows(v *Vec, rows []int32) {
-	if v.Const || slices.Contains(rows, -1) {
+	if !slices.Contains(rows, -1) {
+		c.Gather(v, rows)
+		return
+	}
+	for _, r := range rows {
+		if r < 0 {
+			c.AppendNull()
+		} else {
+			c.AppendFrom(v, int(r))
+		}
+	}
+}
+
+// Gather is AppendRows where no row is -1.
+func (c *ColBuilder) Gather(v *Vec, rows []int32) {
+	if v.Const {
 		for _, r := range rows {
-			if r < 0 {
-				c.AppendNull()
-			} else {
-				c.AppendFrom(v, int(r))
-			}
+			c.AppendFrom(v, int(r))
 		}
 		return
 	}
