@@ -51,10 +51,12 @@ type Trace struct {
 	Committed    time.Time `json:"committed,omitzero"` // every committable it lists was committed
 	Ended        time.Time `json:"ended,omitzero"`     // given up
 
-	Bytes        int64 `json:"bytes"`        // state files and small state
-	NewBytes     int64 `json:"newBytes"`     // of these, what the checkpoint before it did not have
-	Committables int   `json:"committables"` // pending output it lists, carried ones included
-	Commits      int   `json:"commits"`      // attempts to commit
+	Bytes        int64 `json:"bytes"`               // state files and small state
+	NewBytes     int64 `json:"newBytes"`            // of these, what the checkpoint before it did not have
+	Unaligned    bool  `json:"unaligned,omitempty"` // its barriers overtook rows,
+	InFlight     int64 `json:"inFlight,omitempty"`  // of so many bytes, which are in the state files
+	Committables int   `json:"committables"`        // pending output it lists, carried ones included
+	Commits      int   `json:"commits"`             // attempts to commit
 	// CommittedWith is the later checkpoint whose commit covered this one's output, 0 = its own.
 	CommittedWith ID `json:"committedWith,omitempty"`
 	// Cause says why it was given up; By are the subtasks that declined, or had not answered.

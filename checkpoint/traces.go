@@ -147,6 +147,13 @@ func (t *Traces) Walked(id ID, s SubtaskID, name string, p Passage, now time.Tim
 	}
 }
 
+// Overtaken notes that barriers of checkpoint id overtook rows of so many bytes.
+func (t *Traces) Overtaken(id ID, bytes int64) {
+	if x := t.Find(id); x != nil {
+		x.Unaligned, x.InFlight = true, bytes
+	}
+}
+
 // Measured notes the size of checkpoint id.
 func (t *Traces) Measured(id ID, bytes, fresh int64) {
 	if x := t.Find(id); x != nil {

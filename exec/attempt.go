@@ -38,6 +38,7 @@ type attempt struct {
 	unended unended        // the same by name
 	live    sync.WaitGroup // tasks
 
+	hurry   *hurry
 	last    maxInt64 // id of the checkpoint after which no rows follow, 0 = none
 	mu      sync.Mutex
 	givenUp map[checkpoint.ID]bool
@@ -58,7 +59,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	ctx, cancel := context.WithCancel(parent)
 	at := &attempt{job: j, ctx: ctx, cancel: cancel, done: ctx.Done(), sources: map[checkpoint.OperatorID]connectors.Source{},
 		events: make(chan checkpoint.Event, 64), failed: make(chan error, 1), commits: make(chan checkpoint.Commit, 1),
-		notices: make(notices, 1), ready: make(chan struct{}), givenUp: map[checkpoint.ID]bool{}, walk: newWalk(j.o.Now)}
+		notices: make(notices, 1), ready: make(chan struct{}), givenUp: map[checkpoint.ID]bool{}, walk: newWalk(j.o.Now), hurry: newHurry()}
 	defer func() {
 		if p := recover(); p != nil {
 			err = j.panicked(p)

@@ -51,6 +51,11 @@ func (at *attempt) build(ctx context.Context, cp *checkpoint.Checkpoint, lineage
 		t.head.each(func(m *member) {
 			t.all = append(t.all, m)
 			m.task = t
+			for _, s := range m.out.ships {
+				for _, c := range s.to {
+					c.from = t
+				}
+			}
 			if m.sink != nil {
 				t.sinks = append(t.sinks, m)
 			}
@@ -89,11 +94,14 @@ func (at *attempt) newMember(n *Node, k int, cp *checkpoint.Checkpoint) *member 
 // connect makes the input queues and gates of a node's tasks, and the shippers that feed them.
 func (at *attempt) connect(g *Graph, n *Node, tasks []*task, members [][]*member) {
 	ports := make([][]int, len(tasks)) // per task, per channel
+	from := make([][]int, len(tasks))
+	pinned := false // rows on an edge that is forward, and by no keys, could not be redistributed: there barriers stay aligned
 	for _, t := range tasks {
-		t.queue = make(chan message, queueSize)
+		t.inbox = newInbox(0)
 	}
 	for port, e := range n.Inputs {
-		from := g.Nodes[e.From]
+		producer := g.Nodes[e.From]
+		pinned = pinned || e.Ship == Forward && len(e.Keys) == 0
 		for k, m := range members[e.From] {
 			targets := tasks
 			if e.Ship == Forward {
@@ -102,14 +110,19 @@ func (at *attempt) connect(g *Graph, n *Node, tasks []*task, members [][]*member
 			var to []*channel
 			for _, t := range targets {
 				i := t.head.id.Index
-				to = append(to, newChannel(t.queue, len(ports[i]), from.Output, at.done, at.job.o.poison))
-				ports[i] = append(ports[i], port)
+				to = append(to, newChannel(t.inbox, len(ports[i]), producer.Output, at.job.o.poison))
+				ports[i], from[i] = append(ports[i], port), append(from[i], k)
 			}
 			m.out.ships = append(m.out.ships, newShipper(e.Ship, e.Keys, to))
 		}
 	}
 	for i, t := range tasks {
+		t.inbox.last = make([]int, len(ports[i]))
 		t.gate = newGate(at.job.o.Checkpoints.Mode, ports[i])
+		t.gate.pinned = pinned
+		for c := range t.gate.inputs {
+			t.gate.inputs[c].from = from[i][c]
+		}
 	}
 }
 

@@ -112,13 +112,10 @@ func (o *output) Emit(b *batch.Batch) error {
 }
 
 // control sends m over the exchanges, behind the rows emitted so far.
-func (o *output) control(m message) error {
+func (o *output) control(m message) {
 	for _, s := range o.ships {
-		if err := s.control(m); err != nil {
-			return err
-		}
+		s.control(m)
 	}
-	return nil
 }
 
 func (m *member) process(port int, b *batch.Batch) error {
@@ -150,7 +147,8 @@ func (m *member) watermark(w Watermark) error {
 			return err
 		}
 	}
-	return m.out.control(message{kind: msgWatermark, watermark: w})
+	m.out.control(message{kind: msgWatermark, watermark: w})
+	return nil
 }
 
 // status passes on that the input became idle or active.
@@ -165,7 +163,8 @@ func (m *member) status(idle bool) error {
 			return err
 		}
 	}
-	return m.out.control(message{kind: msgStatus, idle: idle})
+	m.out.control(message{kind: msgStatus, idle: idle})
+	return nil
 }
 
 // portEnd tells the operator that event time has ended on one of its ports.
@@ -190,6 +189,7 @@ type cut struct {
 type cutPart struct {
 	snapshot checkpoint.Snapshot
 	notReady bool
+	givenUp  bool // its checkpoint was: finish it, and decline
 	finish   func(context.Context) ([]checkpoint.StateFile, error)
 }
 
@@ -206,7 +206,8 @@ func (m *member) barrier(b checkpoint.Barrier, c *cut) error {
 			return err
 		}
 	}
-	return m.out.control(message{kind: msgBarrier, barrier: b})
+	m.out.control(message{kind: msgBarrier, barrier: b})
+	return nil
 }
 
 func (m *member) snapshot(b checkpoint.Barrier, c *cut) error {
@@ -245,39 +246,30 @@ func (m *member) end() error {
 			return err
 		}
 	}
-	return m.out.control(message{kind: msgEnd})
+	m.out.control(message{kind: msgEnd})
+	return nil
 }
 
 // flush sends what exchanges buffer.
-func (m *member) flush() error {
+func (m *member) flush() {
 	for _, c := range m.out.chained {
-		if err := c.flush(); err != nil {
-			return err
-		}
+		c.flush()
 	}
 	for _, s := range m.out.ships {
-		if err := s.flush(); err != nil {
-			return err
-		}
+		s.flush()
 	}
-	return nil
 }
 
 // flushOlder sends what exchanges have buffered since before t.
-func (m *member) flushOlder(t time.Time) error {
+func (m *member) flushOlder(t time.Time) {
 	for _, c := range m.out.chained {
-		if err := c.flushOlder(t); err != nil {
-			return err
-		}
+		c.flushOlder(t)
 	}
 	for _, s := range m.out.ships {
 		if s.dirty && s.since.Before(t) {
-			if err := s.flush(); err != nil {
-				return err
-			}
+			s.flush()
 		}
 	}
-	return nil
 }
 
 // each calls f for the member and everything chained behind it, in order.
@@ -331,7 +323,11 @@ func (s *subtask) Table(o checkpoint.TableOptions) (checkpoint.Table, error) {
 		s.m.state = st
 		var files []checkpoint.StateFile
 		for _, sn := range s.m.restore.snapshots {
-			files = append(files, sn.Files...)
+			for _, f := range sn.Files {
+				if !f.InFlight() {
+					files = append(files, f)
+				}
+			}
 		}
 		if len(files) > 0 {
 			if err := st.Restore(s.at.ctx, files); err != nil {

@@ -22,6 +22,8 @@ type loop struct {
 	files     map[checkpoint.StateFile]bool           // of the newest checkpoint
 	ended     *checkpoint.Stop
 	stopSent  bool
+	aligned   checkpoint.ID // under way, to be in a hurry later; 0 = none
+	hurryAt   time.Time     // when
 }
 
 // reserver is a store that makes ids durable before their barrier is sent.
@@ -43,8 +45,9 @@ func (l *loop) run(ctx context.Context) (checkpoint.StopMode, error) {
 		return 0, err
 	}
 	for l.ended == nil {
+		l.hurry(l.job.o.Now())
 		var tick <-chan time.Time
-		if wake, ok := l.coord.NextWake(); ok {
+		if wake, ok := l.nextWake(); ok {
 			timer := time.NewTimer(max(0, min(wake.Sub(l.job.o.Now()), maxTickWait)))
 			tick = timer.C
 			defer timer.Stop()
@@ -165,12 +168,35 @@ func (l *loop) inject(ctx context.Context, a checkpoint.Inject) error {
 		}
 	}
 	l.job.mu.Unlock()
+	l.aligned = 0
+	if o := &l.job.o.Checkpoints; o.Unaligned && !a.Savepoint && !last {
+		l.aligned, l.hurryAt = id, l.started[id].Add(o.AlignedTimeout)
+		l.hurry(l.started[id])
+	}
 	for _, t := range l.at.tasks {
 		if t.source != nil {
 			t.box.put(command{kind: cmdInject, barrier: a.Barrier, last: last, drain: a.Barrier.Final})
 		}
 	}
 	return nil
+}
+
+// hurry lets the barriers of the checkpoint under way overtake, when they have been aligned for long enough. Those of
+// savepoints and of the job's last checkpoint never do: a savepoint stands alone, and no rows may follow the last barrier.
+func (l *loop) hurry(now time.Time) {
+	if l.aligned != 0 && !now.Before(l.hurryAt) {
+		l.at.hurry.raise(l.aligned)
+		l.aligned = 0
+	}
+}
+
+// nextWake is when the coordinator needs a tick, or a checkpoint has to hurry.
+func (l *loop) nextWake() (time.Time, bool) {
+	at, ok := l.coord.NextWake()
+	if l.aligned != 0 && (!ok || l.hurryAt.Before(at)) {
+		return l.hurryAt, true
+	}
+	return at, ok
 }
 
 func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
@@ -191,16 +217,24 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 		}
 	}
 	l.published[c.ID] = sources
+	if l.aligned == c.ID {
+		l.aligned = 0
+	}
 	bytes, added := l.measure(c)
 	now, pause := l.job.o.Now(), l.at.walk.pause(c.ID)
+	over := l.at.walk.overtaken(c.ID)
 	l.job.mu.Lock()
 	l.job.last.Last, l.job.last.At, l.job.last.Bytes = c.ID, now, bytes
 	l.job.last.Written += added
 	l.job.last.Duration, l.job.last.Pause = now.Sub(l.started[c.ID]), pause
+	l.job.last.Alignment, l.job.last.Unaligned, l.job.last.InFlight = over.Alignment, over.Unaligned, over.InFlight
+	if over.Unaligned {
+		l.job.last.Overtaken++
+	}
 	l.job.last.Completed++
 	l.job.last.Pending = len(c.Pending)
 	l.job.mu.Unlock()
-	l.job.history.measured(c.ID, bytes, added)
+	l.job.history.measured(c.ID, bytes, added, over)
 	l.at.forget(c.ID)
 	return nil
 }
@@ -250,6 +284,13 @@ func (l *loop) committed(id checkpoint.ID) {
 
 func (l *loop) aborted(a checkpoint.Abort) {
 	l.at.abandon(a.ID)
+	if l.job.o.Checkpoints.Unaligned {
+		for _, t := range l.at.tasks {
+			if t.gate != nil {
+				t.box.put(command{kind: cmdGivenUp, id: a.ID})
+			}
+		}
+	}
 	trace := l.job.history.find(a.ID)
 	why := trace.Why(l.job.o.Now())
 	l.job.mu.Lock()

@@ -12,6 +12,8 @@ const (
 	msgBarrier
 	msgEnd     // nothing follows on the channel
 	msgPortEnd // of a gate to its task: event time has ended on all channels of a port
+	msgGivenUp // of a gate to its task: a barrier whose checkpoint a newer one has ended
+	msgNone    // a barrier that overtook the messages before it was here
 )
 
 // message is what travels on an exchange.
@@ -31,18 +33,25 @@ type message struct {
 // live channel delivered n; then the barrier is passed on and the held messages follow in order. What is held is
 // bounded by the channels' credits. At least once: nothing is blocked, the barrier passes when the last channel
 // delivered it.
+//
+// A barrier that overtakes (gate.overtake) does not wait: see inflight.go.
 type gate struct {
 	mode     Mode
+	pinned   bool // barriers never overtake here: build.go says where
 	inputs   []gateInput
 	aligning checkpoint.ID // of the alignment in progress, 0 = none
 	barrier  checkpoint.Barrier
 	passed   checkpoint.ID // of the newest barrier passed on
 	held     []message
-	replay   []message
-	out      Watermark // last watermark passed on
-	again    bool      // out is of before a restart: those behind have not heard of it since
-	idle     bool      // last status passed on
-	over     []bool    // by port: its end was passed on
+	replay   []message // from at on
+	at       int
+	popped   int                // messages taken from replay since the last release
+	newest   checkpoint.Barrier // that arrived
+	capture  *capture           // of the newest barrier that overtook, until it is complete and taken
+	out      Watermark          // last watermark passed on
+	again    bool               // out is of before a restart: those behind have not heard of it since
+	idle     bool               // last status passed on
+	over     []bool             // by port: its end was passed on
 	events   []gateEvent
 }
 
@@ -55,7 +64,10 @@ type gateInput struct {
 	idle     bool
 	catching bool // became active below the gate's watermark: does not count until it caught up
 	ended    bool
-	heldAt   int // 1 + index into held of its newest held message
+	heldAt   int  // 1 + index into held of its newest held message
+	tailAt   int  // 1 + popped + index into replay of its newest message there
+	from     int  // subtask of the producer
+	missing  bool // the barrier that overtook has not come yet: what arrives is in flight
 }
 
 // gateEvent is what the task has to do next. For rows, port and rows are set, for the end of a port, port.
@@ -82,13 +94,39 @@ func newGate(mode Mode, ports []int) *gate {
 
 // replayed is the next message that was held and may now be accepted.
 func (g *gate) replayed() (message, bool) {
-	if len(g.replay) == 0 {
+	if g.at == len(g.replay) {
 		return message{}, false
 	}
-	m := g.replay[0]
-	g.replay[0] = message{}
-	g.replay = g.replay[1:]
+	m := g.replay[g.at]
+	g.replay[g.at] = message{}
+	g.at++
+	g.popped++
+	switch {
+	case g.at == len(g.replay):
+		g.replay, g.at = g.replay[:0], 0
+	case g.at >= 256 && g.at > len(g.replay)/2:
+		n := copy(g.replay, g.replay[g.at:])
+		clear(g.replay[n:])
+		g.replay, g.at = g.replay[:n], 0
+	}
 	return m, true
+}
+
+// arrive takes a message that arrived. It is accepted in its turn; but a barrier is seen, and what is in flight for one that
+// overtook is recorded, at once.
+func (g *gate) arrive(m message) {
+	in := &g.inputs[m.input]
+	if in.missing && !g.record(in, &m) {
+		return
+	}
+	if m.kind == msgBarrier && m.barrier.ID > g.newest.ID {
+		g.newest = m.barrier
+	}
+	if at := in.tailAt - g.popped; at > 0 && g.replay[g.at+at-1].merge(m) {
+		return
+	}
+	g.replay = append(g.replay, m)
+	in.tailAt = g.popped + len(g.replay) - g.at
 }
 
 // accept takes the next message and returns what to do, in order; the slice is valid until the next accept.
@@ -100,6 +138,7 @@ func (g *gate) accept(m message) []gateEvent {
 		return nil
 	}
 	switch m.kind {
+	case msgNone:
 	case msgRows:
 		if in.idle {
 			g.setIdle(in, false)
@@ -132,11 +171,8 @@ func (g *gate) accept(m message) []gateEvent {
 // hold keeps m until its channel is unblocked. A newer watermark replaces an older one right before it, so that
 // control messages, which need no credit, cannot pile up.
 func (g *gate) hold(in *gateInput, m message) {
-	if m.kind == msgWatermark && in.heldAt > 0 {
-		if last := &g.held[in.heldAt-1]; last.kind == msgWatermark {
-			last.watermark = max(last.watermark, m.watermark)
-			return
-		}
+	if m.kind == msgWatermark && in.heldAt > 0 && g.held[in.heldAt-1].merge(m) {
+		return
 	}
 	g.held = append(g.held, m)
 	in.heldAt = len(g.held)
@@ -197,10 +233,12 @@ func (g *gate) align() {
 func (g *gate) release() {
 	g.aligning = 0
 	for i := range g.inputs {
-		g.inputs[i].blocked, g.inputs[i].heldAt = false, 0
+		in := &g.inputs[i]
+		in.blocked, in.heldAt, in.tailAt = false, 0, 0
 	}
+	g.popped = 0
 	if len(g.held) > 0 {
-		g.replay = append(g.held, g.replay...)
+		g.replay, g.at = append(g.held, g.replay[g.at:]...), 0
 		g.held = nil
 	}
 }

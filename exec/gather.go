@@ -8,7 +8,8 @@ import (
 // pooled is a batch that an exchange owns. It keeps the validity bitmaps of its columns while they are not in use.
 type pooled struct {
 	batch.Batch
-	home  *channel
+	home  *channel // nil: restored from a checkpoint
+	extra bool     // of the overdraft
 	valid [][]uint64
 	kinds []types.RowKind
 }

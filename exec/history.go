@@ -132,10 +132,13 @@ func (h *history) action(a checkpoint.Action, inARow, left int, now time.Time) {
 	h.file.Write(h.traces)
 }
 
-func (h *history) measured(id checkpoint.ID, bytes, fresh int64) {
+func (h *history) measured(id checkpoint.ID, bytes, fresh int64, over overtaken) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.traces.Measured(id, bytes, fresh)
+	if over.Unaligned {
+		h.traces.Overtaken(id, over.InFlight)
+	}
 }
 
 // waiting says where the barrier of id is now. The caller holds the lock.

@@ -14,6 +14,7 @@ const (
 	cmdCommitted                    // checkpoint id is durable and committed
 	cmdAddSplit                     // sources: read one more split
 	cmdExit                         // the job is done: end
+	cmdGivenUp                      // checkpoint id will not complete
 	cmdWake                         // an operator's work outside the task goroutine is done
 )
 

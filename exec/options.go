@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // Mode is execution.checkpointing.mode.
@@ -28,6 +29,12 @@ type CheckpointConfig struct {
 	TolerableFailed int           // .tolerable-failed-checkpoints: consecutive failures the job survives
 	MaxDowntime     time.Duration // streamsql.max-downtime: what transaction timeouts have to outlast beside a checkpoint
 	Mode            Mode          // .mode
+	// Unaligned lets barriers overtake rows that wait at gates (.unaligned.enabled). It needs ExactlyOnce and
+	// MaxConcurrent 1. Savepoints and the job's last checkpoint stay aligned.
+	Unaligned bool
+	// AlignedTimeout is how long an unaligned checkpoint is tried with aligned barriers first
+	// (.aligned-checkpoint-timeout).
+	AlignedTimeout time.Duration
 }
 
 // RestoreMode says where a job starts.
@@ -102,6 +109,9 @@ func (o *JobOptions) defaults() error {
 	if o.Checkpoints.MaxConcurrent == 0 {
 		o.Checkpoints.MaxConcurrent = 1
 	}
+	if err := o.Checkpoints.check(); err != nil {
+		return err
+	}
 	if o.Linger == 0 {
 		o.Linger = 5 * time.Millisecond
 	}
@@ -124,6 +134,21 @@ func (o *JobOptions) defaults() error {
 			return err
 		}
 		o.Store = store
+	}
+	return nil
+}
+
+// check refuses what cannot be kept.
+func (c *CheckpointConfig) check() error {
+	switch {
+	case !c.Unaligned:
+		return nil
+	case c.Mode != ExactlyOnce:
+		return diag.New(diag.Config, diag.Pos{}, "'execution.checkpointing.unaligned.enabled' needs 'execution.checkpointing.mode' = 'EXACTLY_ONCE'").
+			WithHint("with AT_LEAST_ONCE barriers are not aligned anyway: leave unaligned checkpoints off")
+	case c.MaxConcurrent > 1:
+		return diag.New(diag.Config, diag.Pos{}, "'execution.checkpointing.unaligned.enabled' needs 'execution.checkpointing.max-concurrent-checkpoints' = 1, not %d", c.MaxConcurrent).
+			WithHint("a barrier that overtakes does not wait, so that a second checkpoint beside it gains nothing: set it to 1")
 	}
 	return nil
 }

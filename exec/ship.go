@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -12,26 +13,24 @@ import (
 // credits is how many batches may be under way on one channel, held ones included.
 const credits = 4
 
-// queueSize is the capacity of a task's input queue, in messages of all its channels.
-const queueSize = 16
-
 // errStopping ends a task whose attempt is over: it is nobody's failure.
 var errStopping = errors.New("the job is stopping")
 
 // channel carries messages from one subtask to another. Its batches are its credits: a producer takes an empty one,
 // fills and sends it, and the consumer gives it back.
 type channel struct {
-	queue  chan<- message // of the consumer, shared by its channels
-	input  int            // index at the consumer
-	done   <-chan struct{}
+	to     *inbox // of the consumer, shared by its channels
+	input  int    // index at the consumer
+	from   *task  // the producer
 	schema *types.Schema
 	free   chan *pooled
-	made   int // batches made so far; the producer's
+	made   int          // batches made so far but for the overdraft; the producer's
+	over   atomic.Int32 // batches beyond the credits
 	poison bool
 }
 
-func newChannel(queue chan<- message, input int, s *types.Schema, done <-chan struct{}, poison bool) *channel {
-	return &channel{queue: queue, input: input, done: done, schema: s, free: make(chan *pooled, credits), poison: poison}
+func newChannel(to *inbox, input int, s *types.Schema, poison bool) *channel {
+	return &channel{to: to, input: input, schema: s, free: make(chan *pooled, credits), poison: poison}
 }
 
 // take waits for an empty batch.
@@ -45,31 +44,28 @@ func (c *channel) take() (*pooled, error) {
 		c.made++
 		return newPooled(c.schema, c), nil
 	}
-	select {
-	case p := <-c.free:
-		return p, nil
-	case <-c.done:
-		return nil, errStopping
-	}
+	return c.from.room(c)
 }
 
-// release gives a batch back to its producer.
+// release gives a batch back to its producer. Those of the overdraft, and those restored from a checkpoint, have none.
 func (p *pooled) release() {
+	if p.home == nil {
+		return
+	}
 	if p.home.poison {
 		p.poison()
+	}
+	if p.extra {
+		p.home.over.Add(-1)
+		return
 	}
 	p.reset()
 	p.home.free <- p
 }
 
-func (c *channel) send(m message) error {
+func (c *channel) send(m message) {
 	m.input = c.input
-	select {
-	case c.queue <- m:
-		return nil
-	case <-c.done:
-		return errStopping
-	}
+	c.to.put(m)
 }
 
 // shipper distributes the output of one subtask over the subtasks of one consumer.
@@ -159,9 +155,7 @@ func (s *shipper) put(t int, b *batch.Batch, rows []int32) error {
 		p.add(b, rows[:n])
 		rows = rows[n:]
 		if p.N >= batch.Size {
-			if err := s.sendOpen(t); err != nil {
-				return err
-			}
+			s.sendOpen(t)
 			if s.ship == Rebalance {
 				t = s.next
 			}
@@ -170,40 +164,32 @@ func (s *shipper) put(t int, b *batch.Batch, rows []int32) error {
 	return nil
 }
 
-func (s *shipper) sendOpen(t int) error {
+func (s *shipper) sendOpen(t int) {
 	p := s.open[t]
 	s.open[t] = nil
 	if s.ship == Rebalance {
 		s.next = (t + 1) % len(s.to)
 	}
-	return s.to[t].send(message{kind: msgRows, rows: p})
+	s.to[t].send(message{kind: msgRows, rows: p})
 }
 
-// flush sends what is buffered.
-func (s *shipper) flush() error {
+// flush sends what is buffered. It does not wait.
+func (s *shipper) flush() {
 	if !s.dirty {
-		return nil
+		return
 	}
 	s.dirty = false
 	for t, p := range s.open {
 		if p != nil && p.N > 0 {
-			if err := s.sendOpen(t); err != nil {
-				return err
-			}
+			s.sendOpen(t)
 		}
 	}
-	return nil
 }
 
-// control sends m to every target, behind the rows emitted so far.
-func (s *shipper) control(m message) error {
-	if err := s.flush(); err != nil {
-		return err
-	}
+// control sends m to every target, behind the rows emitted so far. It does not wait.
+func (s *shipper) control(m message) {
+	s.flush()
 	for _, c := range s.to {
-		if err := c.send(m); err != nil {
-			return err
-		}
+		c.send(m)
 	}
-	return nil
 }

@@ -81,10 +81,10 @@ func TestShipGathers(t *testing.T) {
 		if ship != Forward {
 			n = 1 + r.IntN(5)
 		}
-		queue := make(chan message, 1000)
+		queue := newInbox(n)
 		var to []*channel
 		for i := range n {
-			to = append(to, newChannel(queue, i, wideSchema, nil, true))
+			to = append(to, newChannel(queue, i, wideSchema, true))
 		}
 		keys := []int{[]int{0, 3, 4}[r.IntN(3)]}
 		if r.IntN(3) == 0 {
@@ -94,8 +94,7 @@ func TestShipGathers(t *testing.T) {
 		enc := NewKeyEncoder(keys)
 		sent, got := map[string]int{}, map[string]int{}
 		drain := func() {
-			for len(queue) > 0 {
-				m := <-queue
+			for _, m := range queue.drain(nil) {
 				for i := range m.rows.Len() {
 					got[rowText(&m.rows.Batch, i)]++
 					if ship == Hash {
@@ -122,15 +121,11 @@ func TestShipGathers(t *testing.T) {
 				}
 			}
 			if r.IntN(3) == 0 {
-				if err := s.flush(); err != nil {
-					t.Fatal(err)
-				}
+				s.flush()
 			}
 			drain()
 		}
-		if err := s.flush(); err != nil {
-			t.Fatal(err)
-		}
+		s.flush()
 		drain()
 		if len(sent) != len(got) {
 			t.Fatalf("seed %d: %d different rows, want %d", seed, len(got), len(sent))
@@ -161,10 +156,11 @@ func exchange(ship Ship, n int) (run func(), rows int) {
 	if ship == Forward {
 		n = 1
 	}
-	queue := make(chan message, 100)
+	queue := newInbox(n)
+	var spare []message
 	var to []*channel
 	for i := range n {
-		to = append(to, newChannel(queue, i, wideSchema, nil, false))
+		to = append(to, newChannel(queue, i, wideSchema, false))
 	}
 	s := newShipper(ship, []int{0}, to)
 	b := batch.NewBuilder(wideSchema)
@@ -190,8 +186,8 @@ func exchange(ship Ship, n int) (run func(), rows int) {
 		if err := s.Emit(in); err != nil {
 			panic(err)
 		}
-		for len(queue) > 0 {
-			m := <-queue
+		spare = queue.drain(spare)
+		for _, m := range spare {
 			m.rows.release()
 		}
 	}, in.N

@@ -30,8 +30,9 @@ type sourceReader struct {
 
 	emitted   Watermark
 	idle      bool
-	exhausted bool // no rows will ever come
-	stopped   bool // told to read no more
+	injected  checkpoint.ID // the newest barrier started here
+	exhausted bool          // no rows will ever come
+	stopped   bool          // told to read no more
 }
 
 // run reads until the job says exit.
@@ -53,10 +54,8 @@ func (s *sourceReader) run(ctx context.Context) error {
 			return err
 		}
 		if s.stopped || s.exhausted || s.reader == nil {
-			if err := s.t.head.flush(); err != nil {
-				return err
-			}
-			if _, _, err := s.t.wait(); err != nil {
+			s.t.head.flush()
+			if err := s.t.wait(); err != nil {
 				return err
 			}
 			continue
@@ -172,9 +171,11 @@ func (s *sourceReader) afterRead() error {
 		}
 	}
 	if s.in.Len() == 0 {
-		return s.m.flush()
+		s.m.flush()
+	} else {
+		s.m.flushOlder(time.Now().Add(-s.t.at.job.o.Linger))
 	}
-	return s.m.flushOlder(time.Now().Add(-s.t.at.job.o.Linger))
+	return nil
 }
 
 // push sends the rows in s.in down the chain.
@@ -230,7 +231,8 @@ func (s *sourceReader) exhaust() error {
 		return err
 	}
 	s.t.at.exhausted(s.m.id)
-	return s.m.flush()
+	s.m.flush()
+	return nil
 }
 
 // command carries out what the job asks between two batches.
@@ -248,6 +250,7 @@ func (s *sourceReader) command(c command) error {
 func (s *sourceReader) inject(c command) error {
 	s.stopped = s.stopped || c.last
 	s.t.at.walk.aligned(c.barrier.ID, s.t)
+	defer func() { s.injected = c.barrier.ID }() // until it is sent, it may need the overdraft
 	if c.drain {
 		if err := s.emit(MaxWatermark); err != nil {
 			return err

@@ -60,6 +60,10 @@ type CheckpointStatus struct {
 	At        time.Time     // when it became durable
 	Duration  time.Duration // of it, from injection to durable
 	Pause     time.Duration // of it, the longest that a subtask stood still to take its part
+	Alignment time.Duration // of it, the longest from the first barrier at a gate to the last
+	Unaligned bool          // of it: barriers overtook rows
+	InFlight  int64         // of it: bytes of what they overtook
+	Overtaken int           // checkpoints completed whose barriers overtook
 	Bytes     int64         // of it: state files and small state
 	Written   int64         // bytes that all of them added: files that the one before did not have, small state
 	Committed checkpoint.ID // newest one whose output is committed

@@ -21,8 +21,11 @@ type task struct {
 	inside atomic.Pointer[member] // whose code runs, nil = the runtime's own
 	acks   chan *cut              // to the goroutine that finishes snapshots
 
-	queue  chan message // gate tasks
+	inbox  *inbox // gate tasks
 	gate   *gate
+	spare  []message // for inbox.drain
+	cut    *cut      // of the barrier that overtook, until all in flight is recorded
+	replay []replayed
 	source *sourceReader // source tasks
 	exited bool
 	quiet  bool // the last barrier passed: no timer may produce rows any more
@@ -41,7 +44,13 @@ func (t *task) run(ctx context.Context, opened func()) (err error) {
 	if err := t.open(); err != nil {
 		return err
 	}
+	if err := t.loadFlights(ctx); err != nil {
+		return err
+	}
 	opened()
+	if err := t.replayChained(); err != nil {
+		return err
+	}
 	if t.source != nil {
 		return t.source.run(ctx)
 	}
@@ -94,55 +103,67 @@ func (m *member) close() error {
 	return nil
 }
 
-// runGate feeds the chain from its input queue until every channel ended or the job says exit.
+// runGate feeds the chain from its inbox until every channel ended or the job says exit.
 func (t *task) runGate() error {
 	for !t.exited {
 		if err := t.housekeeping(); err != nil || t.exited {
 			return err
 		}
+		if err := t.arrivals(); err != nil {
+			return err
+		}
+		if b, ok := t.overtaking(); ok {
+			t.at.walk.arrived(b.ID, t)
+			if err := t.perform(t.gate.overtake(b)); err != nil {
+				return err
+			}
+			continue
+		}
 		m, ok := t.gate.replayed()
 		if !ok {
-			select {
-			case m = <-t.queue:
-			default:
-				// The task would wait: what it buffers must not wait with it.
-				if err := t.head.flush(); err != nil {
-					return err
-				}
-				var err error
-				if m, ok, err = t.wait(); err != nil {
-					return err
-				}
-				if !ok {
-					continue
-				}
+			// The task waits: what it buffers must not wait with it.
+			t.head.flush()
+			if err := t.wait(); err != nil {
+				return err
 			}
+			continue
 		}
-		if err := t.handle(m); err != nil {
+		if m.kind == msgBarrier {
+			t.at.walk.arrived(m.barrier.ID, t)
+		}
+		if err := t.perform(t.gate.accept(m)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wait blocks for a message, a command or a timer; ok tells whether it was a message.
-func (t *task) wait() (m message, ok bool, err error) {
+// wait blocks for a message, a command, a timer or a hurry.
+func (t *task) wait() error {
 	var tick <-chan time.Time
 	if d, ok := t.nextTimer(); ok {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		tick = timer.C
 	}
-	select {
-	case m = <-t.queue:
-		return m, true, nil
-	case <-t.box.signal:
-		return m, false, t.commands()
-	case <-tick:
-		return m, false, nil
-	case <-t.at.done:
-		return m, false, errStopping
+	var arrived, raised <-chan struct{}
+	if t.gate != nil {
+		raised = t.at.hurry.watch()
+		if _, ok := t.overtaking(); ok {
+			return nil
+		}
+		arrived = t.inbox.signal
 	}
+	select {
+	case <-arrived:
+	case <-t.box.signal:
+		return t.commands()
+	case <-tick:
+	case <-raised:
+	case <-t.at.done:
+		return errStopping
+	}
+	return nil
 }
 
 // housekeeping runs due timers and commands between messages. It is cheap when there are none.
@@ -210,6 +231,10 @@ func (t *task) commands() error {
 			}
 		case cmdExit:
 			t.exited = true
+		case cmdGivenUp:
+			if err := t.giveUp(c.id); err != nil {
+				return err
+			}
 		case cmdWake:
 			if w, ok := c.wake.op.(Waker); ok {
 				if err := w.OnWake(&c.wake.out); err != nil {
@@ -227,11 +252,9 @@ func (t *task) commands() error {
 	return nil
 }
 
-func (t *task) handle(m message) error {
-	if m.kind == msgBarrier {
-		t.at.walk.arrived(m.barrier.ID, t)
-	}
-	for _, e := range t.gate.accept(m) {
+// perform carries out what the gate says.
+func (t *task) perform(events []gateEvent) error {
+	for _, e := range events {
 		var err error
 		switch e.kind {
 		case msgRows:
@@ -243,6 +266,9 @@ func (t *task) handle(m message) error {
 			err = t.head.status(e.idle)
 		case msgBarrier:
 			err = t.barrier(e.barrier)
+		case msgGivenUp:
+			t.decline(e.barrier.ID)
+			err = t.head.barrier(e.barrier, nil)
 		case msgPortEnd:
 			err = t.head.portEnd(e.port)
 		case msgEnd:
@@ -259,13 +285,23 @@ func (t *task) handle(m message) error {
 func (t *task) barrier(b checkpoint.Barrier) error {
 	t.at.walk.aligned(b.ID, t)
 	t.quiet = t.quiet || t.at.isLast(b.ID)
+	if t.cut != nil { // its checkpoint was given up, or this barrier would not be here
+		if err := t.giveUp(t.cut.id); err != nil {
+			return err
+		}
+	}
 	if t.at.abandoned(b.ID) {
+		t.gate.forgetCapture()
 		t.decline(b.ID)
 		return t.head.barrier(b, nil)
 	}
 	c := &cut{id: b.ID}
 	if err := t.head.barrier(b, c); err != nil {
 		return err
+	}
+	if t.gate.capture != nil {
+		t.cut = c
+		return t.recorded()
 	}
 	return t.submit(c)
 }
@@ -321,6 +357,11 @@ func (t *task) answer(ctx context.Context, id checkpoint.ID, p cutPart) {
 			return
 		}
 		p.snapshot.Files = files
+	}
+	if p.givenUp {
+		declined.NotReady, declined.Reason, declined.Now = true, "given up while rows in flight were recorded", now()
+		t.at.send(declined)
+		return
 	}
 	t.at.send(checkpoint.Acked{ID: id, Snapshot: p.snapshot, Now: now()})
 }

@@ -21,6 +21,17 @@ type walk struct {
 type passage struct {
 	checkpoint.Passage
 	channels int // that delivered it
+	// recording tells that the barrier overtook and what is in flight is being recorded; over that it is.
+	recording, over bool
+	bytes, rows     int64 // in flight
+}
+
+// overtaken is what is known of a barrier at all gates: whether it overtook, how many bytes and rows, and the longest time
+// from the first barrier at a gate to the last, or to the end of the recording.
+type overtaken struct {
+	Unaligned      bool
+	InFlight, Rows int64
+	Alignment      time.Duration
 }
 
 func newWalk(now func() time.Time) *walk {
@@ -63,6 +74,35 @@ func (w *walk) aligned(id checkpoint.ID, t *task) {
 	if p.Arrived.IsZero() {
 		p.Arrived = p.Aligned
 	}
+}
+
+// records notes that barrier id overtook in t, which now records what is in flight.
+func (w *walk) records(id checkpoint.ID, t *task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(id, t).recording = true
+}
+
+// overtook notes what was in flight in t when barrier id overtook, once the last channel delivered it.
+func (w *walk) overtook(id checkpoint.ID, t *task, bytes, rows int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.of(id, t)
+	p.recording, p.over, p.bytes, p.rows, p.Aligned = false, true, bytes, rows, w.now()
+}
+
+// overtaken sums up barrier id.
+func (w *walk) overtaken(id checkpoint.ID) (o overtaken) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.m[id] {
+		o.Unaligned = o.Unaligned || p.over
+		o.InFlight, o.Rows = o.InFlight+p.bytes, o.Rows+p.rows
+		if !p.Aligned.IsZero() {
+			o.Alignment = max(o.Alignment, p.Aligned.Sub(p.Arrived))
+		}
+	}
+	return o
 }
 
 // taken notes that t has gone on with its rows, after a pause.
@@ -127,6 +167,8 @@ func (w *walk) waiting(id checkpoint.ID, triggered time.Time, tasks []*task, ans
 			x.What = "has rows to process before the barrier"
 		case p.Aligned.IsZero():
 			x.What, x.Since = fmt.Sprintf("has the barrier on %d of %d inputs", p.channels, len(t.gate.inputs)), p.Arrived
+		case p.recording:
+			x.What, x.Since = "records the rows that the barrier overtook", p.Aligned
 		case p.Taken.IsZero():
 			x.What, x.Since = "takes its snapshot", p.Aligned
 		default:

@@ -63,6 +63,9 @@ func traceText(sb *strings.Builder, x *checkpoint.Trace, now time.Time) {
 	fmt.Fprintf(sb, "  %s %d %s, taken %s", x.Kind, x.ID, x.State, x.Triggered.UTC().Format("2006-01-02 15:04:05.000"))
 	if !x.Completed.IsZero() {
 		fmt.Fprintf(sb, ", %d bytes, %d of them new", x.Bytes, x.NewBytes)
+		if x.Unaligned {
+			fmt.Fprintf(sb, ", unaligned with %d bytes in flight", x.InFlight)
+		}
 	}
 	sb.WriteString("\n")
 	line := func(at time.Time, what, text string) {

@@ -1,0 +1,263 @@
+package exec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/types"
+	"github.com/zeebo/xxh3"
+)
+
+// The file of what is in flight at a gate (docs/state-format.md):
+//
+//	"streamsql-inflight 1\n"
+//	channels: count, then per channel port, producing subtask, watermark, flags (1 idle, 2 catching up)
+//	messages: kind, channel, number on the channel from 1, bytes, then rows, a watermark or a status, then 8 bytes of hash
+//	the end: 0xff, per channel the number of its messages, 8 bytes of hash over all before
+//
+// Numbers are varints; hashes are xxh3-64, little endian, of a message over the bytes from its kind on.
+const (
+	flightMagic = "streamsql-inflight 1\n"
+	flightEnd   = 0xff
+
+	flightIdle     = 1
+	flightCatching = 2
+)
+
+// flightChannel is a channel as it was when the barrier overtook.
+type flightChannel struct {
+	port, from     int
+	wm             Watermark
+	idle, catching bool
+}
+
+// flight is what was in flight at a gate.
+type flight struct {
+	channels []flightChannel
+	messages []message // input is an index into channels
+}
+
+// appendChannels appends the channels of g as they are.
+func appendChannels(dst []byte, g *gate) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(g.inputs)))
+	for i := range g.inputs {
+		in := &g.inputs[i]
+		dst = binary.AppendUvarint(dst, uint64(in.port))
+		dst = binary.AppendUvarint(dst, uint64(in.from))
+		dst = binary.AppendVarint(dst, int64(in.wm))
+		flags := byte(0)
+		if in.idle {
+			flags |= flightIdle
+		}
+		if in.catching {
+			flags |= flightCatching
+		}
+		dst = append(dst, flags)
+	}
+	return dst
+}
+
+// add records a message.
+func (c *capture) add(m *message) {
+	c.seq[m.input]++
+	begin := len(c.body)
+	c.body = append(c.body, byte(m.kind))
+	c.body = binary.AppendUvarint(c.body, uint64(m.input))
+	c.body = binary.AppendUvarint(c.body, c.seq[m.input])
+	// The length is written once it is known, in four bytes.
+	c.body = append(c.body, 0, 0, 0, 0)
+	at := len(c.body)
+	switch m.kind {
+	case msgRows:
+		c.rows += int64(m.rows.N)
+		c.body = appendRows(c.body, m.rows)
+	case msgWatermark:
+		c.body = binary.AppendVarint(c.body, int64(m.watermark))
+	case msgStatus:
+		c.body = append(c.body, boolByte(m.idle))
+	}
+	binary.LittleEndian.PutUint32(c.body[at-4:], uint32(len(c.body)-at))
+	c.body = binary.LittleEndian.AppendUint64(c.body, xxh3.Hash(c.body[begin:]))
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// file is the whole file.
+func (c *capture) file() []byte {
+	out := make([]byte, 0, len(flightMagic)+len(c.head)+len(c.body)+16+10*len(c.seq))
+	out = append(out, flightMagic...)
+	out = append(out, c.head...)
+	out = append(out, c.body...)
+	out = append(out, flightEnd)
+	for _, n := range c.seq {
+		out = binary.AppendUvarint(out, n)
+	}
+	return binary.LittleEndian.AppendUint64(out, xxh3.Hash(out))
+}
+
+// flightReader reads a file of what is in flight. The first fault stays: after it, everything is zero.
+type flightReader struct {
+	b   []byte
+	at  int
+	err error
+}
+
+func (r *flightReader) bad(format string, args ...any) {
+	if r.err == nil {
+		r.err = diag.New(diag.Data, diag.Pos{}, "in-flight data of the checkpoint is damaged at byte %d: %s", r.at, fmt.Sprintf(format, args...)).
+			WithHint("restore an older checkpoint")
+	}
+}
+
+// bytes takes n bytes.
+func (r *flightReader) bytes(n int) []byte {
+	if r.err != nil {
+		return nil
+	}
+	if n < 0 || n > len(r.b)-r.at {
+		r.bad("it ends %d bytes early", n-(len(r.b)-r.at))
+		return nil
+	}
+	r.at += n
+	return r.b[r.at-n : r.at]
+}
+
+func (r *flightReader) byte() byte {
+	if b := r.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *flightReader) uvarint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.b[r.at:])
+	if n <= 0 {
+		r.bad("a number is cut off")
+		return 0
+	}
+	r.at += n
+	return v
+}
+
+func (r *flightReader) varint() int64 {
+	if r.err != nil {
+		return 0
+	}
+	v, n := binary.Varint(r.b[r.at:])
+	if n <= 0 {
+		r.bad("a number is cut off")
+		return 0
+	}
+	r.at += n
+	return v
+}
+
+// count is a number of things of which each takes at least one byte.
+func (r *flightReader) count() int {
+	v := r.uvarint()
+	if v > uint64(len(r.b)-r.at) {
+		r.bad("%d of something in %d bytes", v, len(r.b)-r.at)
+		return 0
+	}
+	return int(v)
+}
+
+// hashed checks the hash of the bytes since begin.
+func (r *flightReader) hashed(begin int) {
+	end := r.at
+	if h := r.bytes(8); h != nil && binary.LittleEndian.Uint64(h) != xxh3.Hash(r.b[begin:end]) {
+		r.at = begin
+		r.bad("the hash is wrong")
+	}
+}
+
+// readFlight decodes a file. schema is that of the rows of a port, nil when there is no such port.
+func readFlight(b []byte, schema func(port int) *types.Schema) (*flight, error) {
+	if len(b) < len(flightMagic) || string(b[:len(flightMagic)]) != flightMagic {
+		return nil, diag.New(diag.Data, diag.Pos{}, "in-flight data of the checkpoint begins with %.24q, not with %q", b, flightMagic).
+			WithHint("restore with the streamsql version that wrote the checkpoint, or restore an older checkpoint")
+	}
+	r := &flightReader{b: b, at: len(flightMagic)}
+	f := &flight{}
+	for n := r.count(); n > 0 && r.err == nil; n-- {
+		c := flightChannel{port: r.count(), from: r.count(), wm: Watermark(r.varint())}
+		flags := r.byte()
+		c.idle, c.catching = flags&flightIdle != 0, flags&flightCatching != 0
+		if r.err == nil && schema(c.port) == nil {
+			r.bad("a channel of port %d, which the operator does not have", c.port)
+		}
+		f.channels = append(f.channels, c)
+	}
+	seq := make([]uint64, len(f.channels))
+	for r.err == nil && r.at < len(b) && b[r.at] != flightEnd {
+		m := r.message(f.channels, seq, schema)
+		f.messages = append(f.messages, m)
+	}
+	if r.byte() != flightEnd {
+		r.bad("its end is missing")
+	}
+	for i, n := range seq {
+		if got := r.uvarint(); r.err == nil && got != n {
+			r.bad("%d messages of channel %d, not %d", n, i, got)
+		}
+	}
+	r.hashed(0)
+	if r.at != len(b) {
+		r.bad("bytes behind its end")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return f, nil
+}
+
+// message reads the next one, which must be the next of its channel.
+func (r *flightReader) message(channels []flightChannel, seq []uint64, schema func(int) *types.Schema) message {
+	begin := r.at
+	m := message{kind: messageKind(r.byte())}
+	m.input = int(min(r.uvarint(), 1<<30))
+	n := r.uvarint()
+	size := r.bytes(4)
+	if r.err != nil {
+		return m
+	}
+	if m.input >= len(channels) {
+		r.bad("a message of channel %d of %d", m.input, len(channels))
+		return m
+	}
+	if seq[m.input]++; n != seq[m.input] {
+		r.bad("message %d of channel %d where %d is expected", n, m.input, seq[m.input])
+		return m
+	}
+	payload := r.bytes(int(binary.LittleEndian.Uint32(size)))
+	if r.hashed(begin); r.err != nil {
+		return m
+	}
+	p := &flightReader{b: payload}
+	switch m.kind {
+	case msgRows:
+		m.rows = p.rows(schema(channels[m.input].port))
+	case msgWatermark:
+		m.watermark = Watermark(p.varint())
+	case msgStatus:
+		m.idle = p.byte() != 0
+	default:
+		p.bad("a message of kind %d", m.kind)
+	}
+	if p.at != len(payload) {
+		p.bad("%d bytes too many", len(payload)-p.at)
+	}
+	if p.err != nil {
+		r.err = p.err
+	}
+	return m
+}
