@@ -57,7 +57,7 @@ func (g *gate) overtake(b checkpoint.Barrier) []gateEvent {
 		m := &g.replay[k]
 		in := &g.inputs[m.input]
 		switch {
-		case !in.missing:
+		case !in.missing, m.kind == msgNone:
 		case m.kind == msgBarrier:
 			if m.barrier.ID > g.passed && m.barrier.ID < b.ID {
 				older = append(older, m.barrier)
