@@ -82,7 +82,9 @@ func (s Ship) String() string { return [...]string{"forward", "hash", "rebalance
 type Edge struct {
 	From int // index into Graph.Nodes
 	Ship Ship
-	Keys []int // Hash: key columns of the producer's output
+	// Keys are columns of the producer's output. Hash: rows go where they say. Forward: rows are there already; nil when
+	// the producer's rows are not distributed by columns.
+	Keys []int
 }
 
 // Node is an operator of the physical graph. Exactly one of Source, Operator and Sink is set.

@@ -109,7 +109,7 @@ func (o *JobOptions) defaults() error {
 	if o.Checkpoints.MaxConcurrent == 0 {
 		o.Checkpoints.MaxConcurrent = 1
 	}
-	if err := o.Checkpoints.check(); err != nil {
+	if err := o.Checkpoints.Check(); err != nil {
 		return err
 	}
 	if o.Linger == 0 {
@@ -138,8 +138,8 @@ func (o *JobOptions) defaults() error {
 	return nil
 }
 
-// check refuses what cannot be kept.
-func (c *CheckpointConfig) check() error {
+// Check refuses combinations that cannot be kept.
+func (c *CheckpointConfig) Check() error {
 	switch {
 	case !c.Unaligned:
 		return nil

@@ -19,9 +19,9 @@ func numbered(v int64) *pooled {
 	return p
 }
 
-// feeds are what the channels of a gate carry: rows that are numbered per channel, watermarks, idleness, and barriers from 1
+// channelFeeds are what the channels of a gate carry: rows that are numbered per channel, watermarks, idleness, and barriers from 1
 // to epochs. epoch tells of each row which barrier comes next behind it.
-func feeds(r *rand.Rand, channels, epochs int) (inputs [][]message, epoch map[int64]int) {
+func channelFeeds(r *rand.Rand, channels, epochs int) (inputs [][]message, epoch map[int64]int) {
 	inputs, epoch = make([][]message, channels), map[int64]int{}
 	for i := range inputs {
 		n, wm := int64(0), Watermark(0)
@@ -179,7 +179,7 @@ func TestGateOvertakes(t *testing.T) {
 	for seed := range uint64(600) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		n, epochs := 2+rnd.IntN(7), 1+rnd.IntN(5)
-		inputs, epoch := feeds(rnd, n, epochs)
+		inputs, epoch := channelFeeds(rnd, n, epochs)
 		r := &gateRun{t: t, seed: seed, g: newGate(ExactlyOnce, make([]int, n)), epoch: epoch, hasty: map[checkpoint.ID]bool{},
 			given: map[checkpoint.ID]bool{}, seen: map[checkpoint.ID][]int64{}, flights: map[checkpoint.ID]*flight{}}
 		for e := 1; e <= epochs; e++ {
@@ -224,7 +224,7 @@ func TestGateResumes(t *testing.T) {
 	for seed := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(seed, 6))
 		n := 2 + rnd.IntN(7)
-		inputs, epoch := feeds(rnd, n, 1)
+		inputs, epoch := channelFeeds(rnd, n, 1)
 		r := &gateRun{t: t, seed: seed, g: newGate(ExactlyOnce, make([]int, n)), epoch: epoch, hasty: map[checkpoint.ID]bool{1: true},
 			given: map[checkpoint.ID]bool{}, seen: map[checkpoint.ID][]int64{}, flights: map[checkpoint.ID]*flight{}}
 		for len(r.passed) == 0 {

@@ -210,6 +210,8 @@ func (c *Config) JobOptions() exec.JobOptions {
 			MaxConcurrent:   c.Int(keyMaxConcurrent),
 			TolerableFailed: c.Int(keyTolerable),
 			MaxDowntime:     c.Duration(keyMaxDowntime),
+			Unaligned:       c.Bool(keyUnaligned),
+			AlignedTimeout:  c.Duration(keyAlignedTimeout),
 		},
 		Restart: c.restart(),
 	}

@@ -41,6 +41,7 @@ func (b *builder) keyedInput(p *phys, i int, keys []int) {
 	p.par = b.conf.Parallelism()
 	in := p.in[i]
 	if in.par == p.par && (slices.Equal(in.dist, keys) || p.par == 1) {
+		p.ship[i].Keys = keys // forward, of rows that are where the keys say
 		return
 	}
 	p.ship[i] = exec.Edge{Ship: exec.Hash, Keys: keys}
@@ -52,7 +53,7 @@ func (b *builder) exchange(p *phys, i, par int, keys []int) {
 	in := p.in[i]
 	switch {
 	case in.par == par && (keys == nil || par == 1 || slices.Equal(in.dist, keys)):
-		p.ship[i] = exec.Edge{Ship: exec.Forward}
+		p.ship[i] = exec.Edge{Ship: exec.Forward, Keys: keys}
 	case par == 1 || len(keys) == 0:
 		p.ship[i] = exec.Edge{Ship: exec.Rebalance}
 	default:

@@ -145,6 +145,10 @@ func typedResult(n Node, pos diag.Pos) (Node, error) {
 
 // finish takes bound roots to the graph.
 func (p *Planner) finish(plan *Plan, b *binder, roots []Node, o Options) error {
+	jobs := b.conf.JobOptions()
+	if err := jobs.Checkpoints.Check(); err != nil {
+		return err
+	}
 	opt := &optimizer{session: b.session, normalized: b.conf.Bool(keyCDCDuplicate)}
 	nameSinks(roots)
 	plan.Bounded = true

@@ -20,6 +20,8 @@ const (
 	keyTimeout          = "execution.checkpointing.timeout"
 	keyMinPause         = "execution.checkpointing.min-pause"
 	keyMaxConcurrent    = "execution.checkpointing.max-concurrent-checkpoints"
+	keyUnaligned        = "execution.checkpointing.unaligned.enabled"
+	keyAlignedTimeout   = "execution.checkpointing.aligned-checkpoint-timeout"
 	keyTolerable        = "execution.checkpointing.tolerable-failed-checkpoints"
 	keyRestart          = "restart-strategy.type"
 	keyParallelism      = "parallelism.default"
@@ -85,6 +87,8 @@ var settings = map[string]setting{
 	keyMinPause: {typ: durationSetting, def: "0", doc: "least time from the end of a checkpoint to the start of the next"},
 	keyMaxConcurrent: {typ: intSetting, def: "1", min: 1, doc: "checkpoints in flight at a time",
 		refused: nil},
+	keyUnaligned:                           {typ: boolSetting, def: "false", doc: "barriers overtake rows that wait at exchanges, which go into the checkpoint: checkpoints stay short under back pressure"},
+	keyAlignedTimeout:                      {typ: durationSetting, def: "0", doc: "how long an unaligned checkpoint is tried with aligned barriers first"},
 	keyTolerable:                           {typ: intSetting, def: "0", doc: "consecutive failed checkpoints a job survives"},
 	"execution.checkpointing.num-retained": {typ: intSetting, def: "3", min: 1, doc: "checkpoints kept (Flink's default is 1)"},
 	"execution.checkpointing.externalized-checkpoint-retention": {def: "RETAIN_ON_CANCELLATION", values: []string{"RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"}, doc: "checkpoints survive a stop", refused: map[string]string{"DELETE_ON_CANCELLATION": "checkpoints always survive a stop; remove the state directory to drop them", "NO_EXTERNALIZED_CHECKPOINTS": "checkpoints always survive a stop; remove the state directory to drop them"}},
@@ -152,6 +156,7 @@ var settings = map[string]setting{
 
 // deprecatedKeys maps Flink's older names to the current ones.
 var deprecatedKeys = map[string]string{
+	"execution.checkpointing.unaligned": keyUnaligned, "execution.checkpointing.alignment-timeout": keyAlignedTimeout,
 	"restart-strategy": keyRestart, "state.checkpoints.dir": "execution.checkpointing.dir",
 	"state.savepoints.dir": "execution.checkpointing.savepoint-dir", "execution.savepoint.path": keyRestorePath, "execution.savepoint.ignore-unclaimed-state": keyIgnoreState, "execution.savepoint-restore-mode": keyClaimMode,
 	"state.checkpoints.num-retained":      "execution.checkpointing.num-retained",
@@ -162,7 +167,7 @@ var deprecatedKeys = map[string]string{
 var irrelevantPrefixes = []string{
 	"rest.", "jobmanager.", "taskmanager.", "yarn.", "kubernetes.", "high-availability", "cluster.", "client.", "env.", "metrics.",
 	"execution.target", "execution.attached", "execution.shutdown-", "execution.batch", "execution.buffer-timeout",
-	"execution.checkpointing.unaligned", "execution.checkpointing.aligned-checkpoint-timeout", "execution.checkpointing.incremental",
+	"execution.checkpointing.unaligned.", "execution.checkpointing.incremental",
 	"execution.checkpointing.local-backup", "execution.checkpointing.file-merging", "execution.checkpointing.snapshot-compression",
 	"execution.checkpointing.interval-during-backlog", "execution.checkpointing.storage", "execution.state-recovery.",
 	"state.backend", "state.storage", "pipeline.max-parallelism", "pipeline.object-reuse", "pipeline.operator-chaining",
