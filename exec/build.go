@@ -95,13 +95,13 @@ func (at *attempt) newMember(n *Node, k int, cp *checkpoint.Checkpoint) *member 
 func (at *attempt) connect(g *Graph, n *Node, tasks []*task, members [][]*member) {
 	ports := make([][]int, len(tasks)) // per task, per channel
 	from := make([][]int, len(tasks))
-	pinned := false // rows on an edge that is forward, and by no keys, could not be redistributed: there barriers stay aligned
+	pinned := false // rows on an edge that is forward, and by no keys, could not be redistributed: there barriers stay aligned, too
 	for _, t := range tasks {
 		t.inbox = newInbox(0)
 	}
 	for port, e := range n.Inputs {
 		producer := g.Nodes[e.From]
-		pinned = pinned || e.Ship == Forward && len(e.Keys) == 0
+		pinned = pinned || e.Aligned || e.Ship == Forward && len(e.Keys) == 0
 		for k, m := range members[e.From] {
 			targets := tasks
 			if e.Ship == Forward {
@@ -121,7 +121,9 @@ func (at *attempt) connect(g *Graph, n *Node, tasks []*task, members [][]*member
 		t.gate = newGate(at.job.o.Checkpoints.Mode, ports[i])
 		t.gate.pinned = pinned
 		for c := range t.gate.inputs {
-			t.gate.inputs[c].from = from[i][c]
+			in := &t.gate.inputs[c]
+			in.from = from[i][c]
+			in.shape = shapeOf(g, n.Inputs[in.port])
 		}
 	}
 }

@@ -12,11 +12,12 @@ import (
 // The file of what is in flight at a gate (docs/state-format.md):
 //
 //	"streamsql-inflight 1\n"
-//	channels: count, then per channel port, producing subtask, watermark, flags (1 idle, 2 catching up)
+//	channels: count, then per channel port, producing subtask, 8 bytes of shape, watermark, flags (1 idle, 2 catching up)
 //	messages: kind, channel, number on the channel from 1, bytes, then rows, a watermark or a status, then 8 bytes of hash
 //	the end: 0xff, per channel the number of its messages, 8 bytes of hash over all before
 //
-// Numbers are varints; hashes are xxh3-64, little endian, of a message over the bytes from its kind on.
+// The shape says which operator made the rows and what their columns are: rows of another plan are refused. Numbers are
+// varints; hashes are xxh3-64, little endian, of a message over the bytes from its kind on.
 const (
 	flightMagic = "streamsql-inflight 1\n"
 	flightEnd   = 0xff
@@ -28,6 +29,7 @@ const (
 // flightChannel is a channel as it was when the barrier overtook.
 type flightChannel struct {
 	port, from     int
+	shape          uint64
 	wm             Watermark
 	idle, catching bool
 }
@@ -45,6 +47,7 @@ func appendChannels(dst []byte, g *gate) []byte {
 		in := &g.inputs[i]
 		dst = binary.AppendUvarint(dst, uint64(in.port))
 		dst = binary.AppendUvarint(dst, uint64(in.from))
+		dst = binary.LittleEndian.AppendUint64(dst, in.shape)
 		dst = binary.AppendVarint(dst, int64(in.wm))
 		flags := byte(0)
 		if in.idle {
@@ -56,6 +59,16 @@ func appendChannels(dst []byte, g *gate) []byte {
 		dst = append(dst, flags)
 	}
 	return dst
+}
+
+// shapeOf is the shape of the rows on e.
+func shapeOf(g *Graph, e Edge) uint64 {
+	from := g.Nodes[e.From]
+	text := string(from.ID)
+	for _, c := range from.Output.Columns {
+		text += "\x00" + c.Name + "\x00" + c.Type.String()
+	}
+	return xxh3.HashString(text)
 }
 
 // add records a message.
@@ -180,8 +193,11 @@ func (r *flightReader) hashed(begin int) {
 	}
 }
 
-// readFlight decodes a file. schema is that of the rows of a port, nil when there is no such port.
-func readFlight(b []byte, schema func(port int) *types.Schema) (*flight, error) {
+// ports tells what rows of a port are now, nil when there is no such port.
+type ports func(port int) (rows *types.Schema, shape uint64)
+
+// readFlight decodes a file.
+func readFlight(b []byte, now ports) (*flight, error) {
 	if len(b) < len(flightMagic) || string(b[:len(flightMagic)]) != flightMagic {
 		return nil, diag.New(diag.Data, diag.Pos{}, "in-flight data of the checkpoint begins with %.24q, not with %q", b, flightMagic).
 			WithHint("restore with the streamsql version that wrote the checkpoint, or restore an older checkpoint")
@@ -189,17 +205,18 @@ func readFlight(b []byte, schema func(port int) *types.Schema) (*flight, error) 
 	r := &flightReader{b: b, at: len(flightMagic)}
 	f := &flight{}
 	for n := r.count(); n > 0 && r.err == nil; n-- {
-		c := flightChannel{port: r.count(), from: r.count(), wm: Watermark(r.varint())}
+		c := flightChannel{port: r.count(), from: r.count()}
+		if shape := r.bytes(8); shape != nil {
+			c.shape = binary.LittleEndian.Uint64(shape)
+		}
+		c.wm = Watermark(r.varint())
 		flags := r.byte()
 		c.idle, c.catching = flags&flightIdle != 0, flags&flightCatching != 0
-		if r.err == nil && schema(c.port) == nil {
-			r.bad("a channel of port %d, which the operator does not have", c.port)
-		}
 		f.channels = append(f.channels, c)
 	}
 	seq := make([]uint64, len(f.channels))
 	for r.err == nil && r.at < len(b) && b[r.at] != flightEnd {
-		m := r.message(f.channels, seq, schema)
+		m := r.message(f.channels, seq, now)
 		f.messages = append(f.messages, m)
 	}
 	if r.byte() != flightEnd {
@@ -221,7 +238,7 @@ func readFlight(b []byte, schema func(port int) *types.Schema) (*flight, error) 
 }
 
 // message reads the next one, which must be the next of its channel.
-func (r *flightReader) message(channels []flightChannel, seq []uint64, schema func(int) *types.Schema) message {
+func (r *flightReader) message(channels []flightChannel, seq []uint64, now ports) message {
 	begin := r.at
 	m := message{kind: messageKind(r.byte())}
 	m.input = int(min(r.uvarint(), 1<<30))
@@ -245,7 +262,15 @@ func (r *flightReader) message(channels []flightChannel, seq []uint64, schema fu
 	p := &flightReader{b: payload}
 	switch m.kind {
 	case msgRows:
-		m.rows = p.rows(schema(channels[m.input].port))
+		c := channels[m.input]
+		schema, shape := now(c.port)
+		if schema == nil || shape != c.shape {
+			r.err = diag.New(diag.Config, diag.Pos{}, "the checkpoint holds rows in flight that this plan does not have there").
+				WithDetail("they were made by another operator or have other columns than the rows of input %d now", c.port).
+				WithHint("start with the statement and the settings of the checkpoint, stop with a savepoint, which holds no rows in flight, and change them then")
+			return m
+		}
+		m.rows = p.rows(schema)
 	case msgWatermark:
 		m.watermark = Watermark(p.varint())
 	case msgStatus:

@@ -64,10 +64,11 @@ type gateInput struct {
 	idle     bool
 	catching bool // became active below the gate's watermark: does not count until it caught up
 	ended    bool
-	heldAt   int  // 1 + index into held of its newest held message
-	tailAt   int  // 1 + popped + index into replay of its newest message there
-	from     int  // subtask of the producer
-	missing  bool // the barrier that overtook has not come yet: what arrives is in flight
+	heldAt   int    // 1 + index into held of its newest held message
+	tailAt   int    // 1 + popped + index into replay of its newest message there
+	from     int    // subtask of the producer
+	shape    uint64 // of its rows: shapeOf
+	missing  bool   // the barrier that overtook has not come yet: what arrives is in flight
 }
 
 // gateEvent is what the task has to do next. For rows, port and rows are set, for the end of a port, port.

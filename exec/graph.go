@@ -85,6 +85,8 @@ type Edge struct {
 	// Keys are columns of the producer's output. Hash: rows go where they say. Forward: rows are there already; nil when
 	// the producer's rows are not distributed by columns.
 	Keys []int
+	// Aligned edges are never overtaken by barriers: what is on them means something only to a plan of the same settings.
+	Aligned bool
 }
 
 // Node is an operator of the physical graph. Exactly one of Source, Operator and Sink is set.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -18,6 +19,9 @@ func numbered(v int64) *pooled {
 	p.Cols[0].I64, p.N = []int64{v}, 1
 	return p
 }
+
+// only has rows of s on every port.
+func only(s *types.Schema) ports { return func(int) (*types.Schema, uint64) { return s, 0 } }
 
 // channelFeeds are what the channels of a gate carry: rows that are numbered per channel, watermarks, idleness, and barriers from 1
 // to epochs. epoch tells of each row which barrier comes next behind it.
@@ -92,7 +96,7 @@ func (r *gateRun) events(events []gateEvent) {
 	}
 	if c := r.g.capture; c != nil && c.complete() {
 		r.g.capture = nil
-		f, err := readFlight(c.file(), func(int) *types.Schema { return oneColumn })
+		f, err := readFlight(c.file(), only(oneColumn))
 		if err != nil {
 			r.fatal("%v", err)
 		}
@@ -295,7 +299,7 @@ func TestGateResumes(t *testing.T) {
 // TestFlightDamage: every cut and every flipped bit of a file of rows in flight is an error, and none is a panic.
 func TestFlightDamage(t *testing.T) {
 	data := someFlight()
-	schema := func(port int) *types.Schema { return wideSchema }
+	schema := only(wideSchema)
 	if _, err := readFlight(data, schema); err != nil {
 		t.Fatal(err)
 	}
@@ -309,8 +313,12 @@ func TestFlightDamage(t *testing.T) {
 			t.Fatalf("byte %d was changed without an error", n)
 		}
 	}
-	if _, err := readFlight(data, func(int) *types.Schema { return oneColumn }); err == nil {
+	if _, err := readFlight(data, only(oneColumn)); err == nil {
 		t.Fatal("rows of another schema were accepted")
+	}
+	_, err := readFlight(data, func(int) (*types.Schema, uint64) { return wideSchema, 1 })
+	if err == nil || !strings.Contains(err.Error(), "this plan does not have") {
+		t.Fatalf("rows of another operator: %v", err)
 	}
 }
 
@@ -367,7 +375,7 @@ func TestRowCodec(t *testing.T) {
 func FuzzReadFlight(f *testing.F) {
 	f.Add(someFlight())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = readFlight(b, func(int) *types.Schema { return wideSchema })
+		_, _ = readFlight(b, only(wideSchema))
 		r := &flightReader{b: b}
 		_ = r.rows(wideSchema)
 	})

@@ -51,7 +51,7 @@ func (t *task) loadFlight(ctx context.Context, m *member) error {
 			if err != nil {
 				return err
 			}
-			f, err := readFlight(data, m.inputSchema(t.at.job.g))
+			f, err := readFlight(data, m.inputs(t.at.job.g))
 			if err != nil {
 				return err
 			}
@@ -67,13 +67,14 @@ func (t *task) loadFlight(ctx context.Context, m *member) error {
 	return nil
 }
 
-// inputSchema tells the schema of each input port of m.
-func (m *member) inputSchema(g *Graph) func(port int) *types.Schema {
-	return func(port int) *types.Schema {
+// inputs tells what the rows of m's input ports are.
+func (m *member) inputs(g *Graph) ports {
+	return func(port int) (*types.Schema, uint64) {
 		if port < 0 || port >= len(m.node.Inputs) {
-			return nil
+			return nil, 0
 		}
-		return g.Nodes[m.node.Inputs[port].From].Output
+		e := m.node.Inputs[port]
+		return g.Nodes[e.From].Output, shapeOf(g, e)
 	}
 }
 

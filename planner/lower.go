@@ -60,6 +60,8 @@ func (l *lowering) node(p *phys, path string) int {
 		}
 		e := p.ship[i]
 		e.From = l.node(in, sub)
+		// Whether there are two phases is up to settings and the parallelism: a restore may find one.
+		_, e.Aligned = in.op.(*localAggregate)
 		n.Inputs = append(n.Inputs, e)
 	}
 	n.Output = schemaOf(p.fields)
