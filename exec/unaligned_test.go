@@ -285,6 +285,42 @@ func TestUnalignedRescale(t *testing.T) {
 	same(t, bus.Queue("out").Rows(), want)
 }
 
+// TestUnalignedChangedPlan: a plan without the operator that rows are in flight to, even one without state, or with other rows
+// there, is refused: it would lose them, or take them for something else.
+func TestUnalignedChangedPlan(t *testing.T) {
+	bus := memory.NewBus()
+	load(bus.Feed("in").SetSplits(3), 24_000, map[int64]int64{}, nil)
+	owner := checkpoint.OwnMemory()
+	defer owner.Close()
+	b := newBrakes()
+	j := start(t, pressed(bus, b, 2, 2), exec.JobOptions{Owner: owner, Checkpoints: exec.CheckpointConfig{Unaligned: true}})
+	b.until(t, 2, behind)
+	done := make(chan error, 1)
+	go func() {
+		_, err := j.Checkpoint(patient(t))
+		done <- err
+	}()
+	b.until(t, 2, announced)
+	b.give()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	j.Cancel()
+	_ = j.wait()
+	for name, change := range map[string]func(*exec.Graph){
+		"in flight to brake, which this plan does not have": func(g *exec.Graph) { g.Nodes[2].ID = "other" },
+		"that this plan does not have there": func(g *exec.Graph) {
+			g.Nodes[1].Output = types.NewSchema(append(slices.Clone(testSchema.Columns[:3]), types.Column{Name: "other", Type: types.TimestampMs})...)
+		},
+	} {
+		g := pressed(bus, newBrakes(), 2, 2)
+		change(g)
+		if err := start(t, g, exec.JobOptions{Owner: owner}).wait(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Fatalf("%v, want %q", err, name)
+		}
+	}
+}
+
 // TestUnalignedRestarts: TestRestartAtEveryFailpoint with barriers that overtake, and a failure while rows in flight are
 // written, which costs the checkpoint and not the job.
 func TestUnalignedRestarts(t *testing.T) {
