@@ -20,7 +20,7 @@ import (
 // Tests in the same process use SetFailpoint.
 //
 // The engine's points, in the order of the protocol: source.poll, barrier.inject, precommit.before, precommit.after,
-// publish.before, publish.after, commit.before, commit.during, commit.after, confirm.after; restore.begin,
+// inflight.write (unaligned checkpoints), publish.before, publish.after, commit.before, commit.during, commit.after, confirm.after; restore.begin,
 // restore.committed, restore.aborted. Connectors may add their own.
 
 // FailpointEnv is the environment variable that arms a failpoint.

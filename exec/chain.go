@@ -65,10 +65,15 @@ func (r restored) states() [][]byte {
 	return out
 }
 
-// watermark is the event time all old subtasks had reached.
-func (r restored) watermark() Watermark {
+// watermark is the event time that subtask index of so many had reached: its own, when there were as many, else what all old
+// ones had reached.
+func (r restored) watermark(index, parallelism int) Watermark {
 	if len(r.snapshots) == 0 {
 		return NoWatermark
+	}
+	if len(r.snapshots) == parallelism {
+		w, _ := unframeState(r.snapshots[index].State)
+		return w
 	}
 	low := MaxWatermark
 	for i := range r.snapshots {

@@ -269,6 +269,8 @@ func checkGraph(g *Graph) error {
 			return bad(n, "has the id of another node")
 		case (n.Source != nil) != (len(n.Inputs) == 0):
 			return bad(n, "is a source with inputs or has none")
+		case n.Sink != nil && n.Output != nil: // what it pre-commits goes with its answer to the barrier, never over an edge
+			return bad(n, "is a sink with output")
 		}
 		ids[n.ID] = true
 		for _, e := range n.Inputs {

@@ -75,7 +75,7 @@ func (t *task) open() error {
 			t.timers = append(t.timers, m)
 		}
 		// Event time goes on where the checkpoint left it: a row that was late then must not become early now.
-		if w := m.restore.watermark(); w > NoWatermark {
+		if w := m.restore.watermark(m.id.Index, m.node.Parallelism); w > NoWatermark {
 			m.wm.Set(int64(w))
 			if m == t.head {
 				t.gate.out, t.gate.again = w, true

@@ -366,3 +366,18 @@ func TestUnalignedRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestSinksHaveNoOutput: there is no edge on which what a sink pre-commits could be overtaken: a graph with one is refused.
+func TestSinksHaveNoOutput(t *testing.T) {
+	g := pressed(memory.NewBus(), newBrakes(), 2, 2)
+	sink := g.Nodes[len(g.Nodes)-1]
+	sink.Output = testSchema
+	if _, err := exec.NewJob(g, options(exec.JobOptions{})); err == nil || !strings.Contains(err.Error(), "sink with output") {
+		t.Fatal(err)
+	}
+	sink.Output = nil
+	g.Nodes = append(g.Nodes, &exec.Node{ID: "committer", Name: "committer", Parallelism: 2, Operator: newPass, Output: testSchema, Inputs: []exec.Edge{hash(len(g.Nodes) - 1)}})
+	if _, err := exec.NewJob(g, options(exec.JobOptions{})); err == nil || !strings.Contains(err.Error(), "without output") {
+		t.Fatal(err)
+	}
+}

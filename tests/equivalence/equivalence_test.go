@@ -328,6 +328,10 @@ func (x *trial) options() *streamsql.Options {
 	if r.IntN(5) == 0 {
 		o.Settings["table.exec.state.ttl"] = "1 d" // longer than any run, so that nothing expires
 	}
+	if r.IntN(3) == 0 { // barriers overtake, from the start or after a while
+		o.Settings["execution.checkpointing.unaligned.enabled"] = "true"
+		o.Settings["execution.checkpointing.aligned-checkpoint-timeout"] = []string{"0", "0", "1 ms"}[r.IntN(3)]
+	}
 	o.Settings["table.optimizer.agg-phase-strategy"] = []string{"AUTO", "ONE_PHASE", "TWO_PHASE", "TWO_PHASE"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		o.Memory = 32 << 10
