@@ -65,7 +65,7 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 	// Goal: a checkpoint holds exactly the rows before its barrier although the subtask goes on, and spills, while the
 	// snapshot is written. Method: real goroutines (run with -race); each sealed count is known; every snapshot is
 	// restored and counted.
-	for _, limit := range []int64{64 << 20, 128 << 10} {
+	for _, limit := range []int64{64 << 20, 64 << 10} {
 		owner := testOwner(t)
 		b, tb := openTable(t, owner, limit)
 		r := rand.New(rand.NewPCG(1, uint64(limit)))
@@ -81,16 +81,16 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 		results := make(chan result, 100)
 		var wg sync.WaitGroup
 		rows, id, sealed := uint64(0), ID(0), 0
-		for i := range 600 {
+		for i := range 300 {
 			for j := range batch {
-				batch[j] = uint64(r.IntN(20000))
+				batch[j] = uint64(r.IntN(8000))
 			}
 			intKeys(&keys, batch)
 			if err := count(tb, &keys, refs); err != nil {
 				t.Fatal(err)
 			}
 			rows += uint64(len(batch))
-			if i%20 != 0 {
+			if i%10 != 0 {
 				continue
 			}
 			id++

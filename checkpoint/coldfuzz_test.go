@@ -115,9 +115,7 @@ func (f *coldFuzz) batch() {
 			n = f.r.IntN(9000)
 		}
 		v := make([]byte, n)
-		for j := range v {
-			v[j] = byte(f.r.Uint32())
-		}
+		randomBytes(f.r, v)
 		switch {
 		case !ok:
 			r, _, err := tb.Insert(&keys, i, 8)
@@ -204,6 +202,7 @@ func (f *coldFuzz) finish() {
 	f.async = nil
 	if complete {
 		f.files, f.durable = files, f.asyncM
+		keepOnly(f.t, f.owner, f.id)
 	}
 }
 
@@ -228,9 +227,9 @@ func (f *coldFuzz) crash() {
 // TestColdAgainstMaps compares several tables in several backends of one budget with Go maps over batches, seals, given-up seals,
 // last seals, crashes and restores at another parallelism.
 func TestColdAgainstMaps(t *testing.T) {
-	seeds := *coldSeeds
+	seeds, steps := *coldSeeds, 1500
 	if testing.Short() {
-		seeds = min(seeds, 1)
+		seeds, steps = min(seeds, 1), 600
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -244,7 +243,7 @@ func TestColdAgainstMaps(t *testing.T) {
 				f.m, f.durable = append(f.m, map[string]string{}), append(f.durable, map[string]string{})
 			}
 			f.open()
-			for range 1500 {
+			for range steps {
 				switch n := f.r.IntN(1000); {
 				case n < 930:
 					f.batch()

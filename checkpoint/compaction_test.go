@@ -38,7 +38,7 @@ func TestCompactionsWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range c.seals {
-			sealRows(t, b, tb, ID(i+1), 2000)
+			sealRows(t, b, tb, ID(i+1), 1000)
 		}
 		if err := b.Close(); err != nil { // which waits for compactions
 			t.Fatal(err)
