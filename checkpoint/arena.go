@@ -22,6 +22,7 @@ type arena struct {
 
 	// Chunks that are not in memory (table_cold.go). next is the one in memory that rows for them are gathered in, -1 = none.
 	next     int
+	thin     int // where nextThin looks next
 	coldUsed int64
 	coldLive int64
 }
@@ -149,6 +150,19 @@ func (a *arena) coldDead(i, n int) bool {
 	a.chunks[i].live -= n
 	a.coldLive -= int64(n)
 	return a.chunks[i].live == 0
+}
+
+// nextThin goes round the chunks to a cold one less than half of which are rows.
+func (a *arena) nextThin() (i int, ok bool) {
+	for range a.chunks {
+		if a.thin++; a.thin >= len(a.chunks) {
+			a.thin = 0
+		}
+		if c := &a.chunks[a.thin]; c.cold && 2*c.live < c.used {
+			return a.thin, true
+		}
+	}
+	return 0, false
 }
 
 // dropCold ends cold chunk i.

@@ -53,6 +53,7 @@ type Backend struct {
 
 	tables  []*table // by id-1; nil = restored, not opened
 	keyBuf  []byte
+	chunk   []uint64  // to read a cold chunk into; nil while one is being read
 	sources []*source // what Restore brought, until its tables are opened
 	adopted *source   // the source whose Pebble this backend goes on with
 
@@ -186,6 +187,8 @@ func (b *Backend) Close() error {
 	}
 	b.unwritten = nil
 	b.notePending()
+	b.budget.add(-8 * int64(len(b.chunk)))
+	b.chunk = nil
 	err = errors.Join(err, b.closeSources())
 	if b.db != nil {
 		err = errors.Join(err, b.guard(b.db.Close))

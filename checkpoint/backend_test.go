@@ -70,8 +70,8 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 		b, tb := openTable(t, owner, limit)
 		r := rand.New(rand.NewPCG(1, uint64(limit)))
 		var keys Keys
-		refs := make([]Ref, 256)
-		batch := make([]uint64, 256)
+		refs := make([]Ref, 128)
+		batch := make([]uint64, 128)
 		type result struct {
 			id    ID
 			rows  uint64
@@ -83,7 +83,7 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 		rows, id, sealed := uint64(0), ID(0), 0
 		for i := range 300 {
 			for j := range batch {
-				batch[j] = uint64(r.IntN(8000))
+				batch[j] = uint64(r.IntN(4000))
 			}
 			intKeys(&keys, batch)
 			if err := count(tb, &keys, refs); err != nil {
@@ -112,6 +112,9 @@ func TestSnapshotBesideProcessing(t *testing.T) {
 		}
 		wg.Wait()
 		close(results)
+		if spills := limit < 1<<20; (tb.absent > 0) != spills {
+			t.Errorf("budget %d: %d rows are on disk only", limit, tb.absent)
+		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -218,19 +218,51 @@ func TestColdFileEndsWithPebble(t *testing.T) {
 	}
 }
 
-func TestSweepReadsNoChunkInVain(t *testing.T) {
-	// Goal: the sweep of expired rows reads no cold chunk before one of its rows expires. Method: every read is counted.
+// countingOwner counts the reads of files.
+func countingOwner(t *testing.T) (*Owner, *atomic.Int64) {
+	t.Helper()
 	var reads atomic.Int64
-	counting := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	owner, err := Own(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt {
 			reads.Add(1)
 		}
 		return nil
-	}))
-	owner, err := Own(counting, "/job")
+	})), "/job")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return owner, &reads
+}
+
+func TestNeighboursAreReadAtOnce(t *testing.T) {
+	// Goal: rows of a batch that are near each other in a cold chunk cost one read. Method: count the reads for keys that came
+	// together long ago.
+	owner, reads := countingOwner(t)
+	b, tb := openTable(t, owner, 1536<<10)
+	defer b.Close()
+	if err := countRows(tb, 30_000); err != nil {
+		t.Fatal(err)
+	}
+	before, absent := reads.Load(), tb.absent
+	if err := countRows(tb, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if back := absent - tb.absent; back < 900 || b.db != nil {
+		t.Fatalf("%d rows came back, Pebble: %v", back, b.db != nil)
+	}
+	if n := reads.Load() - before; n == 0 || n > 50 {
+		t.Errorf("%d reads for 1000 rows that came together", n)
+	}
+	for _, s := range tb.x.slots {
+		if loc := uint32(s) - 1; s != 0 && tb.a.base[loc>>chunkShift] != nil && tb.Value(Ref(loc))[0] > 2 {
+			t.Errorf("key %x is counted %d times", tb.rowKey(loc), tb.Value(Ref(loc))[0])
+		}
+	}
+}
+
+func TestSweepReadsNoChunkInVain(t *testing.T) {
+	// Goal: the sweep of expired rows reads no cold chunk before one of its rows expires. Method: every read is counted.
+	owner, reads := countingOwner(t)
 	now := int64(0)
 	b, err := OpenBackend(owner, "agg-0", BackendOptions{Budget: NewMemoryBudget(1536 << 10), Now: func() int64 { return now }})
 	if err != nil {

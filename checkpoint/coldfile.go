@@ -18,7 +18,11 @@ type coldFile struct {
 	f    vfs.File // nil until the first chunk
 	end  int64
 	free map[int64][]int64 // places to use again, by their size
+
+	// buf has what was read last, have bytes at from.
 	buf  []uint64
+	from int64
+	have int
 }
 
 // room is the size of the place for n bytes.
@@ -44,6 +48,7 @@ func (c *coldFile) put(mem []byte) (at int64, err error) {
 	} else {
 		at, c.end = c.end, c.end+size
 	}
+	c.have = 0
 	if _, err := c.f.WriteAt(mem, at); err != nil {
 		c.drop(at, len(mem))
 		return 0, err
@@ -62,7 +67,20 @@ func (c *coldFile) read(at int64, n int) ([]byte, error) {
 	if len(c.buf)*8 < n {
 		c.buf = make([]uint64, (max(n, coldRead)+7)/8)
 	}
-	return c.readTo(c.buf, at, n)
+	c.have = 0
+	p, err := c.readTo(c.buf, at, n)
+	if err == nil {
+		c.from, c.have = at, n
+	}
+	return p, err
+}
+
+// held is what read has read already at at.
+func (c *coldFile) held(at int64) []byte {
+	if at < c.from || at >= c.from+int64(c.have) {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c.buf))), c.have)[at-c.from:]
 }
 
 func (c *coldFile) readTo(buf []uint64, at int64, n int) ([]byte, error) {
@@ -94,8 +112,13 @@ func (c *coldFile) remove() error {
 	return errors.Join(c.close(), c.fs.Remove(c.path))
 }
 
-// coldRead is what is read of a row whose size is not known yet.
-const coldRead = 512
+const (
+	// coldRead is what is read of a row whose size is not known yet.
+	coldRead = 512
+	// Rows of a batch that begin within coldGap bytes of each other are read at once, up to coldRun bytes.
+	coldGap = 4 << 10
+	coldRun = 64 << 10
+)
 
 // sealCold puts the checksum of a row where its flags are, which mean nothing in the file.
 func sealCold(row []byte) {
@@ -104,10 +127,12 @@ func sealCold(row []byte) {
 	h.flags = crc32.Checksum(row, castagnoli)
 }
 
-// openCold checks a row that was read and clears its flags.
+// openCold checks a row that was read. Its flags stay what they are in the file.
 func openCold(row []byte) bool {
 	h := (*rowHead)(unsafe.Pointer(unsafe.SliceData(row)))
 	sum := h.flags
 	h.flags = 0
-	return crc32.Checksum(row, castagnoli) == sum
+	ok := crc32.Checksum(row, castagnoli) == sum
+	h.flags = sum
+	return ok
 }

@@ -31,14 +31,18 @@ func TestCompactionsWait(t *testing.T) {
 	for _, c := range []struct {
 		limit   int64
 		seals   int
+		rows    uint64
 		compact bool
-	}{{1 << 30, manyFiles / 2, false}, {1 << 30, 2 * manyFiles, true}, {64 << 10, 4 * l0Files, true}} {
+	}{{1 << 30, manyFiles / 2, 100, false}, {1 << 30, 2 * manyFiles, 100, true}, {16 << 10, 4 * l0Files, 300, true}} {
 		b, tb := openTable(t, testOwner(t), c.limit)
 		if err := b.toPebble(); err != nil { // which nothing but a full memory does
 			t.Fatal(err)
 		}
 		for i := range c.seals {
-			sealRows(t, b, tb, ID(i+1), 1000)
+			sealRows(t, b, tb, ID(i+1), c.rows)
+		}
+		if spills := c.limit < 1<<20; (tb.absent > 0) != spills {
+			t.Errorf("budget %d: %d rows are on disk only", c.limit, tb.absent)
 		}
 		if err := b.Close(); err != nil { // which waits for compactions
 			t.Fatal(err)

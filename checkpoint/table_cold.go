@@ -129,8 +129,7 @@ func (t *table) thaw(hash uint64, key []byte) (uint32, bool, error) {
 		if err != nil {
 			return 0, false, err
 		}
-		view := t.coldView(row)
-		if view.a.head(0).hash != hash || !view.keyIs(0, key) {
+		if h := (*rowHead)(unsafe.Pointer(unsafe.SliceData(row))); h.hash != hash || !sameKey(t.keyOf(h), key) {
 			continue
 		}
 		to, ok := t.a.alloc(len(row))
@@ -159,18 +158,37 @@ func (t *table) coldDead(i, n int) {
 	}
 }
 
-// coldView is a table with one row, at location 0, or the rows of a chunk.
+// coldView is a table with the rows of a chunk.
 func (t *table) coldView(mem []byte) table {
 	return table{id: t.id, o: t.o, head: t.head, ttl: t.ttl, now: t.now, a: arena{base: []unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(mem))}}}
+}
+
+// takeChunkBuf is room for n words of a cold chunk.
+func (b *Backend) takeChunkBuf(n int) []uint64 {
+	buf := b.chunk
+	b.chunk = nil
+	if len(buf) < n {
+		b.budget.add(8 * int64(n-len(buf)))
+		buf = make([]uint64, n)
+	}
+	return buf
+}
+
+// giveChunkBuf gives it back.
+func (b *Backend) giveChunkBuf(buf []uint64) {
+	b.budget.add(-8 * int64(len(b.chunk))) // of a visit in a visit
+	b.chunk = buf
 }
 
 // coldRow reads the row at loc, which is in a cold chunk. It is valid until the next call.
 func (t *table) coldRow(loc uint32) ([]byte, error) {
 	c := &t.a.chunks[loc>>chunkShift]
 	off := int(loc&chunkMask) << unitShift
-	row, err := t.cold.read(c.at+int64(off), min(coldRead, c.used-off))
-	if err != nil {
-		return nil, t.readError(err)
+	row, err := t.cold.held(c.at+int64(off)), error(nil)
+	if len(row) < rowHeadSize {
+		if row, err = t.cold.read(c.at+int64(off), min(max(coldRead, t.ahead), c.used-off)); err != nil {
+			return nil, t.readError(err)
+		}
 	}
 	n := int((*rowHead)(unsafe.Pointer(unsafe.SliceData(row))).units) << unitShift
 	if n < t.head || n > c.used-off {
@@ -196,7 +214,9 @@ func (t *table) coldDamage(at int64) error {
 func (t *table) eachCold(i int, f func(view *table, at, loc uint32) error) error {
 	c := &t.a.chunks[i]
 	used, start := c.used, c.at // f may end the chunk
-	own, err := t.cold.readTo(make([]uint64, (used+7)/8), start, used)
+	buf := t.b.takeChunkBuf((used + 7) / 8)
+	defer t.b.giveChunkBuf(buf)
+	own, err := t.cold.readTo(buf, start, used)
 	if err != nil {
 		return t.readError(err)
 	}
@@ -227,7 +247,11 @@ func (t *table) eachCold(i int, f func(view *table, at, loc uint32) error) error
 func (t *table) loadCold(keys *Keys, refs []Ref) error {
 	pre := t.pre
 	slices.SortFunc(t.miss, func(i, j int32) int { return cmp.Compare(uint32(pre[i]), uint32(pre[j])) })
-	for _, i := range t.miss {
+	run := 0 // misses before it are read, or are about to be
+	for n, i := range t.miss {
+		if t.ahead = 0; n >= run {
+			run, t.ahead = t.coldRun(n)
+		}
 		hash, key := keys.Hashes[i], keys.Key(int(i))
 		loc, ok, err := t.onDiskToo(hash, key)
 		if err != nil {
@@ -240,20 +264,36 @@ func (t *table) loadCold(keys *Keys, refs []Ref) error {
 	return nil
 }
 
-// compactCold gathers the rows of the cold chunk with the least of them when cold chunks are mostly dead.
+// coldRun is the end of the misses from n on whose rows are near each other, and the bytes to read for them.
+func (t *table) coldRun(n int) (end, bytes int) {
+	at := func(n int) (chunk, off int) {
+		loc := uint32(t.pre[t.miss[n]]) - 1
+		return int(loc >> chunkShift), int(loc&chunkMask) << unitShift
+	}
+	chunk, first := at(n)
+	last := first
+	for end = n + 1; end < len(t.miss); end++ {
+		c, off := at(end)
+		if c != chunk || off-last > coldGap || off-first > coldRun {
+			break
+		}
+		last = off
+	}
+	return end, last - first + coldRead
+}
+
+// compactCold gathers the rows of the next cold chunk that is mostly dead when cold chunks are.
 func (t *table) compactCold() error {
 	if t.a.coldUsed <= 2*t.a.coldLive+4*int64(t.a.max) || t.b.rebase.running {
 		return nil
 	}
-	least := -1
-	for i := range t.a.chunks {
-		if c := &t.a.chunks[i]; c.cold && (least < 0 || c.live*t.a.chunks[least].used < t.a.chunks[least].live*c.used) {
-			least = i
-		}
+	i, ok := t.a.nextThin()
+	if !ok {
+		return nil
 	}
-	err := t.eachCold(least, func(view *table, at, loc uint32) error {
+	err := t.eachCold(i, func(view *table, at, loc uint32) error {
 		row := view.a.bytesOf(at)
-		to, ok := t.coldRoom(least, len(row))
+		to, ok := t.coldRoom(i, len(row))
 		if !ok {
 			return t.tooLarge()
 		}
@@ -261,7 +301,7 @@ func (t *table) compactCold() error {
 		h := t.a.head(to)
 		h.flags = rowDisk | uint32(t.b.oldSeq())<<rowSeqShift
 		t.x.move(h.hash, loc, to)
-		t.coldDead(least, len(row))
+		t.coldDead(i, len(row))
 		return nil
 	})
 	if err != nil {
@@ -308,29 +348,51 @@ func (t *table) rewriteCold() error {
 	return nil
 }
 
-// coldToPebble writes the rows of all cold chunks to Pebble, which has none of this table. cutMu is held.
+// coldToPebble writes the rows of all cold chunks to Pebble, which has none of this table. cutMu is held. Each file of Pebble spans all
+// hashes, so that it gets as few as an eighth of the memory allows.
 func (t *table) coldToPebble() error {
+	st := sealTable{t: t, a: newArena(t.b.budget)}
+	defer func() { st.close() }()
+	write := func() error {
+		if len(st.ents) == 0 {
+			return nil
+		}
+		if err := t.b.writeSet(&sealSet{tables: []sealTable{st}, catalog: t.b.encodeCatalog()}); err != nil {
+			return t.b.ioError("cannot write rows to", err)
+		}
+		st.close()
+		st.a, st.ents = newArena(t.b.budget), st.ents[:0]
+		return nil
+	}
 	for i := range t.a.chunks {
 		if !t.a.chunks[i].cold {
 			continue
 		}
-		st := sealTable{t: t}
 		err := t.eachCold(i, func(view *table, at, loc uint32) error {
-			st.a = view.a
-			st.ents = append(st.ents, sealEnt{view.a.head(at).hash, at, false})
-			t.x.remove(view.a.head(at).hash, loc)
-			t.filter.add(view.a.head(at).hash)
+			row, hash := view.a.bytesOf(at), view.a.head(at).hash
+			to, ok := st.a.alloc(len(row))
+			if !ok {
+				return t.tooLarge()
+			}
+			copy(st.a.span(to, len(row)), row)
+			st.ents = append(st.ents, sealEnt{hash, to, false})
+			t.x.remove(hash, loc)
+			t.filter.add(hash)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		st.a.budget, st.end = t.b.budget, func() {}
-		if err := t.b.writeSet(&sealSet{tables: []sealTable{st}, catalog: t.b.encodeCatalog()}); err != nil {
-			return t.b.ioError("cannot write rows to", err)
-		}
 		t.a.coldDead(i, t.a.chunks[i].live)
 		t.a.dropCold(i)
+		if st.a.bytes >= t.b.budget.limit/8 {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := write(); err != nil {
+		return err
 	}
 	t.a.next, t.full = -1, nil // ordinary chunks from now on
 	t.pruneLists()

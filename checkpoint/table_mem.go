@@ -42,6 +42,7 @@ type table struct {
 
 	pre, cand []uint64
 	miss      []int32
+	ahead     int // bytes to read of a cold chunk at least, for the rows that are asked for next
 
 	cold coldFile
 	full []int // chunks in memory to be written to it
@@ -68,8 +69,9 @@ func (t *table) close() error {
 }
 
 // rowKey, rowStamp and rowValue are parts of the row at loc.
-func (t *table) rowKey(loc uint32) []byte {
-	h := t.a.head(loc)
+func (t *table) rowKey(loc uint32) []byte { return t.keyOf(t.a.head(loc)) }
+
+func (t *table) keyOf(h *rowHead) []byte {
 	if h.klen == 0 {
 		return nil // its address may be the end of the chunk, which no pointer may hold
 	}
@@ -109,8 +111,9 @@ func (t *table) resolve(r Ref) uint32 {
 }
 
 // keyIs tells whether key is that of the row at loc.
-func (t *table) keyIs(loc uint32, key []byte) bool {
-	row := t.rowKey(loc)
+func (t *table) keyIs(loc uint32, key []byte) bool { return sameKey(t.rowKey(loc), key) }
+
+func sameKey(row, key []byte) bool {
 	if len(key) == wordField && len(row) == wordField {
 		return binary.NativeEndian.Uint64(row) == binary.NativeEndian.Uint64(key) && row[8] == key[8]
 	}

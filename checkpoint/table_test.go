@@ -446,7 +446,7 @@ func TestTableAgainstMap(t *testing.T) {
 func TestTableRescale(t *testing.T) {
 	// Goal: 1 → 3 → 2 subtasks keep every row exactly once, each at its owner. Method: fill, seal, restore.
 	// Rows are in memory, on disk, and change between the two.
-	for _, limits := range [][4]int64{{1 << 30, 1 << 30, 1 << 30, 1 << 30}, {64 << 10, 64 << 10, 64 << 10, 64 << 10}, {1 << 30, 64 << 10, 1 << 30, 64 << 10}, {64 << 10, 1 << 30, 1 << 30, 64 << 10}} {
+	for _, limits := range [][4]int64{{1 << 30, 1 << 30, 1 << 30, 1 << 30}, {16 << 10, 16 << 10, 16 << 10, 16 << 10}, {1 << 30, 16 << 10, 1 << 30, 16 << 10}, {16 << 10, 1 << 30, 1 << 30, 16 << 10}} {
 		owner := testOwner(t)
 		want := map[string]string{}
 		var files []StateFile
@@ -489,8 +489,8 @@ func TestTableRescale(t *testing.T) {
 						t.Errorf("len %d, %d rows", tb.Len(), n)
 					}
 				}
-				for j := range 2500 {
-					k := fmt.Appendf(nil, "k%d", (j+round*1250)%5000)
+				for j := range 1500 {
+					k := fmt.Appendf(nil, "k%d", (j+round*750)%3000)
 					if SubtaskOf(KeyGroup(HashKey(k)), p) != i {
 						continue
 					}
