@@ -92,8 +92,22 @@ const (
 	localName     = "local"
 )
 
-// OpenStore opens the checkpoints of the directory that owner holds.
+// OpenStore opens the checkpoints of the directory that owner holds. It is a Config error when they count elsewhere (see
+// RemoteStore).
 func OpenStore(owner *Owner, o StoreOptions) (*DirStore, error) {
+	var r remoteRecord
+	if err := readRecord(owner.fs, owner.dir, remoteName, remoteName, &r); !oserror.IsNotExist(err) {
+		if err != nil {
+			return nil, errorf(diag.External, "cannot read %q of state directory %q", remoteName, owner.dir).Wrap(err)
+		}
+		return nil, errorf(diag.Config, "the checkpoints of state directory %q are kept in %s", owner.dir, r.Store).
+			WithDetail("what is in the directory is a copy that may be older").
+			WithHint("set 'execution.checkpointing.dir' as before")
+	}
+	return openDir(owner, o)
+}
+
+func openDir(owner *Owner, o StoreOptions) (*DirStore, error) {
 	if o.Retain <= 0 {
 		o.Retain = 3
 	}

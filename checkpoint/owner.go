@@ -144,6 +144,26 @@ func (o *Owner) Check() error {
 	return nil
 }
 
+// raise makes the owner's number at least fence, before anything was done under it.
+func (o *Owner) raise(fence uint64) error {
+	if fence <= o.fence {
+		return nil
+	}
+	var rec ownerRecord
+	err := readRecord(o.fs, o.dir, ownerName, "owner", &rec)
+	if err == nil && rec.Fence != o.fence {
+		return o.Check()
+	}
+	if rec.Fence = fence; err == nil {
+		err = writeRecord(o.fs, o.dir, ownerName, "owner", rec, nil)
+	}
+	if err != nil {
+		return errorf(diag.External, "cannot write to state directory %q", o.dir).Wrap(err)
+	}
+	o.fence = fence
+	return nil
+}
+
 // Close gives the directory up.
 func (o *Owner) Close() error { return o.lock.Close() }
 
