@@ -9,10 +9,10 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
 
 help: ## print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
 
 build: ## build bin/streamsql
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/streamsql ./cmd/streamsql
@@ -49,6 +49,13 @@ equivalence: ## random queries against a naive evaluation for T, with random see
 
 crash: ## kill the job N times at random, on real parts: make crash N=100
 	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0
+
+s3: ## the tests of checkpoints in a bucket, against a real S3 server, which is built first (minutes)
+	@mkdir -p bin/s3/data/chk
+	GOBIN=$(CURDIR)/bin/s3 $(GO) install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+	@bin/s3/versitygw --access key --secret secret --port 127.0.0.1:7071 posix bin/s3/data >bin/s3/log 2>&1 & \
+	  trap "kill $$!" EXIT; sleep 2; \
+	  STREAMSQL_TEST_S3=http://127.0.0.1:7071 $(GO) test ./checkpoint/s3 ./tests/crash -run 'TestBucket|AnotherMachine|OldMachine' -count=1 -timeout 30m
 
 big: ## 20 million groups under 512 MiB, killed twice; minutes (docs/benchmarks.md)
 	STREAMSQL_BIG=1 $(GO) test ./tests/bigstate -count=1 -v -timeout 0

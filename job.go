@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"path/filepath"
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/checkpoint/s3"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -211,6 +213,10 @@ func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) 
 			return diag.New(diag.Config, diag.Pos{}, "a job in memory cannot start from a checkpoint").
 				WithHint("open the engine with a state directory")
 		}
+		if conf.Storage().Kept() {
+			return diag.New(diag.Config, diag.Pos{}, "a job in memory cannot keep checkpoints in 'execution.checkpointing.dir'").
+				WithHint("open the engine with a state directory: state files are made there")
+		}
 		return nil
 	}
 	j.savepoints = cmp.Or(conf.Recovery().SavepointDir, filepath.Join(e.dir, SavepointsDir))
@@ -235,7 +241,7 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 	path, rewind := cmp.Or(ask.Path, e.restore.Path), ask.AllowRewind || e.restore.AllowRewind
 	r := exec.Restore{AllowDropped: ask.AllowDropped || e.restore.AllowDropped}
 	keep, _ := conf.Get("execution.checkpointing.num-retained")
-	store, err := checkpoint.OpenStore(o.Owner, checkpoint.StoreOptions{Log: o.Log, Retain: atoi(keep)})
+	store, err := openStore(o, conf.Storage(), checkpoint.StoreOptions{Log: o.Log, Retain: atoi(keep)})
 	if err != nil {
 		return r, err
 	}
@@ -259,6 +265,36 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 		r.Mode = exec.RestoreNone
 	}
 	return r, err
+}
+
+// jobStore is what a job needs of a store before it runs.
+type jobStore interface {
+	checkpoint.Store
+	Import(ctx context.Context, path string, allowRewind bool) (checkpoint.Imported, error)
+	Ended(ctx context.Context) (bool, error)
+}
+
+// openStore opens the job's checkpoints where the settings say they are.
+func openStore(o *exec.JobOptions, s planner.Storage, so checkpoint.StoreOptions) (jobStore, error) {
+	ctx := context.Background()
+	var objects checkpoint.ObjectStore
+	var err error
+	switch {
+	case s.Bucket != "":
+		objects, err = s3.Open(ctx, s.Bucket, s3.Options{Endpoint: s.Endpoint, Region: s.Region, AccessKey: s.AccessKey, SecretKey: s.SecretKey, PathStyle: s.PathStyle})
+	case s.Dir != "":
+		objects, err = checkpoint.OpenDirObjects(o.Owner.FS(), s.Dir)
+	default:
+		return checkpoint.OpenStore(o.Owner, so)
+	}
+	if err != nil && diag.CodeOf(err) == diag.Internal {
+		err = diag.New(diag.External, diag.Pos{}, "checkpoint storage %q cannot be used", s.Dir).Wrap(err).
+			WithHint("'execution.checkpointing.dir' names a directory that this user may write")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint.OpenRemote(ctx, o.Owner, objects, path.Join(s.Path, o.ID), so)
 }
 
 func atoi(s string) (n int) {

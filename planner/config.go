@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -106,6 +107,9 @@ func (c *Config) IsSet(key string) bool {
 	return ok
 }
 
+// maskedValue is shown in place of secrets, as Flink does.
+const maskedValue = "******"
+
 // Setting is a row of SET without arguments.
 type Setting struct {
 	Key, Value, Default, Doc string
@@ -121,6 +125,8 @@ func (c *Config) All() []Setting {
 		v, set := c.values[k]
 		if !set {
 			v = c.defaultOf(k)
+		} else if s.secret && v != "" {
+			v = maskedValue
 		}
 		out = append(out, Setting{Key: k, Value: v, Default: s.def, Doc: s.doc, Changed: set})
 	}
@@ -234,6 +240,55 @@ func (c *Config) Recovery() Recovery {
 	path, _ := c.Get(keyRestorePath)
 	dir, _ := c.Get(keySavepointDir)
 	return Recovery{Path: path, AllowDropped: c.Bool(keyIgnoreState), AllowRewind: c.Bool(keyAllowRewind), SavepointDir: localPath(dir)}
+}
+
+// Storage is where a job's checkpoints count: in the state directory (the zero value), in a directory, or in a bucket.
+type Storage struct {
+	Dir    string // of a file: URI
+	Bucket string // of an s3: URI
+	Path   string // below the bucket, without slashes at its ends
+	// Endpoint, Region, AccessKey, SecretKey and PathStyle are the settings s3.*.
+	Endpoint, Region, AccessKey, SecretKey string
+	PathStyle                              bool
+}
+
+// Kept reports that checkpoints count elsewhere than in the state directory.
+func (s Storage) Kept() bool { return s.Dir != "" || s.Bucket != "" }
+
+// Storage reads execution.checkpointing.dir and what belongs to it.
+func (c *Config) Storage() Storage {
+	text, _ := c.Get(keyCheckpointDir)
+	s, _ := parseStorage(text) // Set has checked it
+	s.Endpoint, _ = c.Get(keyS3Endpoint)
+	s.Region, _ = c.Get(keyS3Region)
+	s.AccessKey, _ = c.Get(keyS3AccessKey)
+	s.SecretKey, _ = c.Get(keyS3SecretKey)
+	s.PathStyle = c.Bool(keyS3PathStyle)
+	return s
+}
+
+// parseStorage reads a URI of checkpoint storage. Flink's schemes s3a and s3p name the same stores by other clients.
+func parseStorage(text string) (s Storage, err error) {
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch {
+	case text == "":
+		return s, nil
+	case !ok || strings.ContainsAny(scheme, "/\\"):
+		s.Dir = text
+		return s, nil
+	case scheme == "file":
+		if s.Dir = localPath(text); !strings.HasPrefix(s.Dir, "/") {
+			err = errors.New("a file URI has a path from the root")
+		}
+		return s, err
+	case scheme != "s3" && scheme != "s3a" && scheme != "s3p":
+		return s, fmt.Errorf("checkpoint storage of scheme %s is not supported", scheme)
+	}
+	s.Bucket, s.Path, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	if s.Path = strings.Trim(s.Path, "/"); s.Bucket == "" || !strings.HasPrefix(rest, "//") {
+		err = errors.New("a bucket is expected after s3://")
+	}
+	return s, err
 }
 
 // localPath is the path of a file: URI, as Flink's directories are given.

@@ -66,6 +66,8 @@ func (s setting) valuesText() string {
 		return "duration"
 	case zoneSetting:
 		return "zone id or offset"
+	case storageSetting:
+		return "URI"
 	}
 	var vals []string
 	for _, v := range s.values {

@@ -47,6 +47,12 @@ const (
 	keyRestorePath      = "execution.state-recovery.path"
 	keyIgnoreState      = "execution.state-recovery.ignore-unclaimed-state"
 	keyClaimMode        = "execution.state-recovery.claim-mode"
+	keyCheckpointDir    = "execution.checkpointing.dir"
+	keyS3Endpoint       = "s3.endpoint"
+	keyS3Region         = "s3.endpoint.region"
+	keyS3AccessKey      = "s3.access-key"
+	keyS3SecretKey      = "s3.secret-key"
+	keyS3PathStyle      = "s3.path.style.access"
 	keyAllowRewind      = "streamsql.state-recovery.allow-rewind"
 	keyAggPhase         = "table.optimizer.agg-phase-strategy"
 	keyMaxDowntime      = "streamsql.max-downtime"
@@ -61,6 +67,7 @@ const (
 	boolSetting
 	durationSetting
 	zoneSetting
+	storageSetting
 )
 
 // setting describes a known key. docs/config.md is the same list.
@@ -75,6 +82,7 @@ type setting struct {
 	// that could change a result.
 	notice string
 	doc    string
+	secret bool // not shown
 }
 
 // settings are the keys that have an effect. Defaults are Flink's but for the ones doc names.
@@ -92,13 +100,18 @@ var settings = map[string]setting{
 	keyTolerable:                           {typ: intSetting, def: "0", doc: "consecutive failed checkpoints a job survives"},
 	"execution.checkpointing.num-retained": {typ: intSetting, def: "3", min: 1, doc: "checkpoints kept (Flink's default is 1)"},
 	"execution.checkpointing.externalized-checkpoint-retention": {def: "RETAIN_ON_CANCELLATION", values: []string{"RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"}, doc: "checkpoints survive a stop", refused: map[string]string{"DELETE_ON_CANCELLATION": "checkpoints always survive a stop; remove the state directory to drop them", "NO_EXTERNALIZED_CHECKPOINTS": "checkpoints always survive a stop; remove the state directory to drop them"}},
-	"execution.checkpointing.dir":                               {def: "", notice: "checkpoints are kept in the state directory", doc: "no effect: checkpoints are kept in the state directory"},
-	keySavepointDir:                                             {def: "", doc: "directory that STOP JOB … WITH SAVEPOINT makes savepoints in; unset: savepoints in the state directory"},
-	keyRestorePath:                                              {def: "", doc: "checkpoint or savepoint that the next job starts from"},
-	keyIgnoreState:                                              {typ: boolSetting, def: "false", doc: "a changed statement may drop state of the checkpoint it starts from, and start operators empty whose input goes on: as --allow-dropped-state"},
-	keyClaimMode:                                                {def: "NO_CLAIM", values: []string{"NO_CLAIM", "CLAIM", "LEGACY"}, doc: "whose a savepoint is that a job started from: it is never changed or removed by the job", refused: map[string]string{"CLAIM": "a job never removes what it started from; streamsql savepoint dispose does", "LEGACY": "use NO_CLAIM"}},
-	keyAllowRewind:                                              {typ: boolSetting, def: "false", doc: "a job may start from a savepoint that is older than what it has committed; that output is written again: as --allow-rewind"},
-	keyMaxDowntime:                                              {typ: durationSetting, def: "1 min", doc: "how long the job may be down before a transaction that it has open is ended by the broker: part of what transaction timeouts are checked against (not Flink's)"},
+	keyCheckpointDir: {typ: storageSetting, def: "", doc: "where checkpoints count: s3://bucket/path, or a file: URI of a directory other machines reach too; the state directory is a copy then. Unset: the state directory"},
+	keyS3Endpoint:    {def: "", doc: "address of the S3-compatible store, such as http://host:9000; unset: Amazon's"},
+	keyS3Region:      {def: "", doc: "region of the bucket; unset: what the store says"},
+	keyS3AccessKey:   {def: "", secret: true, doc: "access key; unset: the environment (AWS_ACCESS_KEY_ID), ~/.aws/credentials, the machine's role"},
+	keyS3SecretKey:   {def: "", secret: true, doc: "secret key that belongs to s3.access-key"},
+	keyS3PathStyle:   {typ: boolSetting, def: "false", doc: "the bucket is in the path of a URL, not in the host's name: what most stores other than Amazon's need"},
+	keySavepointDir:  {def: "", doc: "directory that STOP JOB … WITH SAVEPOINT makes savepoints in; unset: savepoints in the state directory"},
+	keyRestorePath:   {def: "", doc: "checkpoint or savepoint that the next job starts from"},
+	keyIgnoreState:   {typ: boolSetting, def: "false", doc: "a changed statement may drop state of the checkpoint it starts from, and start operators empty whose input goes on: as --allow-dropped-state"},
+	keyClaimMode:     {def: "NO_CLAIM", values: []string{"NO_CLAIM", "CLAIM", "LEGACY"}, doc: "whose a savepoint is that a job started from: it is never changed or removed by the job", refused: map[string]string{"CLAIM": "a job never removes what it started from; streamsql savepoint dispose does", "LEGACY": "use NO_CLAIM"}},
+	keyAllowRewind:   {typ: boolSetting, def: "false", doc: "a job may start from a savepoint that is older than what it has committed; that output is written again: as --allow-rewind"},
+	keyMaxDowntime:   {typ: durationSetting, def: "1 min", doc: "how long the job may be down before a transaction that it has open is ended by the broker: part of what transaction timeouts are checked against (not Flink's)"},
 
 	keyRestart:                                                         {def: "", values: []string{"", "none", "off", "disable", "fixed-delay", "fixeddelay", "failure-rate", "failurerate", "exponential-delay", "exponentialdelay"}, doc: "what happens after a failure; unset: exponential-delay with checkpoints, none without"},
 	"restart-strategy.fixed-delay.attempts":                            {typ: intSetting, def: "1", doc: "restarts before giving up"},
@@ -157,7 +170,7 @@ var settings = map[string]setting{
 // deprecatedKeys maps Flink's older names to the current ones.
 var deprecatedKeys = map[string]string{
 	"execution.checkpointing.unaligned": keyUnaligned, "execution.checkpointing.alignment-timeout": keyAlignedTimeout,
-	"restart-strategy": keyRestart, "state.checkpoints.dir": "execution.checkpointing.dir",
+	"restart-strategy": keyRestart, "state.checkpoints.dir": keyCheckpointDir, "s3.path-style-access": keyS3PathStyle, "s3.region": keyS3Region,
 	"state.savepoints.dir": "execution.checkpointing.savepoint-dir", "execution.savepoint.path": keyRestorePath, "execution.savepoint.ignore-unclaimed-state": keyIgnoreState, "execution.savepoint-restore-mode": keyClaimMode,
 	"state.checkpoints.num-retained":      "execution.checkpointing.num-retained",
 	"sql-client.display.max-column-width": "table.display.max-column-width",
@@ -243,6 +256,10 @@ func (s setting) check(key, value string, pos diag.Pos) error {
 		}
 		if float64(d/time.Millisecond) < s.min {
 			return bad("at least %g ms is expected", s.min)
+		}
+	case storageSetting:
+		if _, err := parseStorage(text); err != nil {
+			return bad("%v", err).WithHint("write s3://bucket/path or file:///directory")
 		}
 	case zoneSetting:
 		if _, err := parseZone(text); err != nil {

@@ -25,7 +25,7 @@ var evidencePages = []struct {
 var (
 	evidenceLine = regexp.MustCompile(`^\| ([RF])([0-9]+) \|.*\| ([^|]+) \|$`)
 	namedTest    = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)")
-	namedTarget  = regexp.MustCompile("`make ([a-z-]+)")
+	namedTarget  = regexp.MustCompile("`make ([a-z0-9-]+)")
 	aTest        = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9_]+)\(`)
 )
 
