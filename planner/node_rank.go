@@ -158,20 +158,22 @@ func (n *Rank) improving(p *phys) bool {
 	})
 }
 
+// upsertKeys: with the rows' numbers, a change replaces what had the number, and a row that leaves or moves is not taken back by
+// itself. So no key of the input is one of the output then: by that key, rows that left would stay. (Flink takes it for one.)
 func (n *Rank) upsertKeys(p *phys) [][]int {
 	partition := append([]int{}, n.Partition...)
 	slices.Sort(partition)
 	if n.From == n.To && n.ToColumn < 0 {
 		return [][]int{partition}
 	}
+	if n.Number != "" {
+		return [][]int{append(partition, len(p.in[0].fields))}
+	}
 	var out [][]int
 	for _, k := range p.in[0].keys {
 		if subset(n.Partition, k) {
 			out = append(out, k)
 		}
-	}
-	if n.Number != "" {
-		out = append(out, append(partition, len(p.in[0].fields)))
 	}
 	return out
 }
