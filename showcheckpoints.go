@@ -14,7 +14,7 @@ import (
 // showCheckpoints answers SHOW CHECKPOINTS: the last checkpoints of the jobs, newest first, and a notice per job that adds
 // them up. Job ids may be shortened; a job's name will do as well.
 func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
-	res := table("job name", "id", "kind", "state", "trigger time", "duration", "bytes", "new bytes", "commit time", "slowest subtask", "cause")
+	res := table("job name", "id", "kind", "state", "trigger time", "duration", "bytes", "new bytes", "in-flight bytes", "commit time", "slowest subtask", "cause")
 	found := x.Job == ""
 	for _, j := range e.Jobs() {
 		if x.Job != "" && j.Name() != x.Job && !strings.HasPrefix(j.ID(), x.Job) {
@@ -25,7 +25,7 @@ func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
 		now := j.now()
 		for _, t := range j.Checkpoints() {
 			res.add(j.Name(), fmt.Sprint(t.ID), t.Kind, string(t.State), clockText(t.Triggered), checkpoint.Short(t.Duration(now)),
-				sizeText(t.Completed, t.Bytes), sizeText(t.Completed, t.NewBytes), clockText(t.Committed), slowestText(&t), t.Why(now))
+				sizeText(t.Completed, t.Bytes), sizeText(t.Completed, t.NewBytes), inFlightText(&t), clockText(t.Committed), slowestText(&t), t.Why(now))
 		}
 		res.Notices = append(res.Notices, checkpointSummary(j.Name(), st))
 	}
@@ -39,6 +39,9 @@ func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
 func checkpointSummary(name string, s Status) string {
 	c := s.Checkpoint
 	parts := []string{fmt.Sprintf("%d completed", c.Counts.Completed)}
+	if c.Overtaken > 0 {
+		parts[0] += fmt.Sprintf(" of which %d unaligned", c.Overtaken)
+	}
 	for _, p := range []struct {
 		n    int
 		what string
@@ -76,6 +79,14 @@ func sizeText(completed time.Time, n int64) string {
 		return ""
 	}
 	return fmt.Sprint(n)
+}
+
+// inFlightText is how much the barriers of a checkpoint overtook, "" when they were aligned.
+func inFlightText(t *CheckpointTrace) string {
+	if !t.Unaligned {
+		return ""
+	}
+	return sizeText(t.Completed, t.InFlight)
 }
 
 func slowestText(t *CheckpointTrace) string {

@@ -28,12 +28,13 @@ import (
 )
 
 var (
-	seeds   = flag.Int("seeds", 400, "how many seeds to run")
-	oneSeed = flag.Uint64("seed", 0, "run only this seed")
-	forTime = flag.Duration("for", 0, "run random seeds for so long")
-	focus   = flag.String("focus", "", "run queries of one kind only: "+strings.Join(slices.Sorted(maps.Keys(focused)), ", "))
-	jobLog  = flag.Bool("joblog", false, "write the log of the jobs to standard error")
-	verbose = flag.Bool("show", false, "log the queries")
+	seeds     = flag.Int("seeds", 400, "how many seeds to run")
+	oneSeed   = flag.Uint64("seed", 0, "run only this seed")
+	forTime   = flag.Duration("for", 0, "run random seeds for so long")
+	unaligned = flag.Bool("unaligned", false, "let the barriers of every trial overtake, not only of a third")
+	focus     = flag.String("focus", "", "run queries of one kind only: "+strings.Join(slices.Sorted(maps.Keys(focused)), ", "))
+	jobLog    = flag.Bool("joblog", false, "write the log of the jobs to standard error")
+	verbose   = flag.Bool("show", false, "log the queries")
 )
 
 // stuck bounds a query: a loaded machine is slow, a hang is for ever.
@@ -328,7 +329,7 @@ func (x *trial) options() *streamsql.Options {
 	if r.IntN(5) == 0 {
 		o.Settings["table.exec.state.ttl"] = "1 d" // longer than any run, so that nothing expires
 	}
-	if r.IntN(3) == 0 { // barriers overtake, from the start or after a while
+	if r.IntN(3) == 0 || *unaligned { // barriers overtake, from the start or after a while
 		o.Settings["execution.checkpointing.unaligned.enabled"] = "true"
 		o.Settings["execution.checkpointing.aligned-checkpoint-timeout"] = []string{"0", "0", "1 ms"}[r.IntN(3)]
 	}
