@@ -8,6 +8,7 @@ package crash
 const querySources = `
 SET 'pipeline.name' = '%[1]s';
 SET 'execution.checkpointing.interval' = '80 ms';
+SET 'execution.checkpointing.unaligned.enabled' = '%[7]v';
 SET 'parallelism.default' = '%[5]d';
 SET 'table.local-time-zone' = 'UTC';
 CREATE TABLE past (id BIGINT, k AS id %% 7, v AS id * 37 %% 101, ts AS CAST(TIMESTAMP '2025-01-01 00:00:00' + id * INTERVAL '0.010' SECOND AS TIMESTAMP(3)),

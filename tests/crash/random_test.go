@@ -17,7 +17,7 @@ import (
 )
 
 // Goal: whatever the operators of a job, killing it at any moment, as often as one likes, and starting it again at
-// another parallelism, leaves what an undisturbed run leaves, and nothing else. Method: three jobs of some ten queries
+// another parallelism, with aligned or unaligned checkpoints, leaves what an undisturbed run leaves, and nothing else. Method: three jobs of some ten queries
 // each (queries_test.go). A life of a job ends in one of three ways: at a random point of the protocol, by SIGKILL some
 // milliseconds after it has been seen to commit a random number of times, or well.
 
@@ -35,7 +35,7 @@ func TestCrashQueries(t *testing.T) {
 			t.Logf("seed %d", seed)
 			r := rand.New(rand.NewPCG(seed, 3))
 			calm := newQueryRun(t, sinks)
-			calm.finish(1 + r.IntN(4))
+			calm.finish(1+r.IntN(4), false)
 			want := calm.contents()
 			calm.noResidue()
 			for sink, rows := range want {
@@ -53,7 +53,7 @@ func TestCrashQueries(t *testing.T) {
 					}
 				}
 				if !ended {
-					q.finish(1 + r.IntN(4))
+					q.finish(1+r.IntN(4), r.IntN(2) == 0)
 				}
 				q.compare(want)
 				q.noResidue()
@@ -102,9 +102,9 @@ func newQueryRun(t *testing.T, sinks []querySink) *queryRun {
 	return q
 }
 
-// with writes the job's file for a parallelism.
-func (q *queryRun) with(parallelism int) {
-	text := fmt.Sprintf(querySources, q.name, q.k.Addr(), q.versions, queryRate, parallelism, queryRows-1)
+// with writes the job's file for a parallelism, with barriers that overtake or not.
+func (q *queryRun) with(parallelism int, unaligned bool) {
+	text := fmt.Sprintf(querySources, q.name, q.k.Addr(), q.versions, queryRate, parallelism, queryRows-1, unaligned)
 	if q.uses("pauses") {
 		text += "CREATE VIEW pauses AS SELECT * FROM ev WHERE id % 400 < 300;\n"
 	}
@@ -144,9 +144,10 @@ func (q *queryRun) options(s querySink) string {
 // killed starts the job and kills it at random. It reports whether the job died; one that came to its end first did not.
 func (q *queryRun) killed(r *rand.Rand) bool {
 	q.t.Helper()
-	q.with(1 + r.IntN(4))
+	q.with(1+r.IntN(4), r.IntN(2) == 0)
 	if r.IntN(3) == 0 {
-		p := q.start(fmt.Sprintf("%s:%d", points[r.IntN(len(points))], 1+r.IntN(4)))
+		all := append(slices.Clip(points), "inflight.write")
+		p := q.start(fmt.Sprintf("%s:%d", all[r.IntN(len(all))], 1+r.IntN(4)))
 		code, err := p.Wait(patience)
 		if err != nil || code != 0 && code != -1 {
 			q.t.Fatalf("exit %d, %v\n%s", code, err, p.Output())
@@ -195,9 +196,9 @@ func (q *queryRun) names(dir string) (names []string) {
 	return names
 }
 
-func (q *queryRun) finish(parallelism int) {
+func (q *queryRun) finish(parallelism int, unaligned bool) {
 	q.t.Helper()
-	q.with(parallelism)
+	q.with(parallelism, unaligned)
 	q.wait(q.start(""))
 }
 

@@ -88,6 +88,7 @@ func load(t *testing.T, k *harness.Broker, topic string, n int) *orders {
 const job = `
 SET 'pipeline.name' = '%[1]s';
 SET 'execution.checkpointing.interval' = '150 ms';
+SET 'execution.checkpointing.unaligned.enabled' = 'false';
 SET 'parallelism.default' = '2';
 CREATE TABLE orders (
   order_id BIGINT, user_id INT, region STRING, amount DECIMAL(10, 2), ts TIMESTAMP(3),
@@ -135,6 +136,20 @@ func newFixture(t *testing.T, n int, protocol string) *fixture {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// overtake turns unaligned checkpoints of the next start on or off.
+func (f *fixture) overtake(on bool) {
+	f.t.Helper()
+	text, err := os.ReadFile(f.file)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	const setting = "'execution.checkpointing.unaligned.enabled' = "
+	off, is := fmt.Sprintf("%s'%v'", setting, !on), fmt.Sprintf("%s'%v'", setting, on)
+	if err := os.WriteFile(f.file, []byte(strings.Replace(string(text), off, is, 1)), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func (f *fixture) start(bin string, env ...string) *harness.Process {
@@ -211,7 +226,7 @@ func TestMainJob(t *testing.T) {
 	f.check()
 }
 
-// A million orders, killed with SIGKILL at random at least 30 times. A machine that is through with them before gets them
+// A million orders, killed with SIGKILL at random at least 30 times, with unaligned checkpoints in half of its lives. A machine that is through with them before gets them
 // once more.
 func TestCrashMainJob(t *testing.T) {
 	bin := harness.BuildStreamsql(t)
@@ -220,6 +235,7 @@ func TestCrashMainJob(t *testing.T) {
 	for done := 0; done < kills && !t.Failed(); {
 		f := newFixture(t, 1_000_000, "auto")
 		for ended := false; !ended; {
+			f.overtake(rnd.Intn(2) == 0)
 			p := f.start(bin)
 			if ended = done == kills; !ended {
 				select {
