@@ -161,6 +161,13 @@ func (r *reconciler) checkpoint() error {
 	if _, err := os.Stat(r.dir); err != nil {
 		return cannotf("job %q has left nothing in %s", r.plan.Name, r.o.StateDir)
 	}
+	where, err := checkpoint.ReadStorage(vfs.Default, r.dir)
+	if err != nil {
+		return err
+	}
+	if where != "" && r.o.Log != nil {
+		r.o.Log.Warn("checkpoints are kept elsewhere; what is compared is the copy of this machine", "storage", where, "directory", r.dir)
+	}
 	for attempt := 0; ; attempt++ {
 		cs, err := checkpoint.ReadCheckpoints(vfs.Default, r.dir)
 		if err != nil {

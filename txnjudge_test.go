@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // Goal: the verdict about a transaction follows from what the directories of jobs say, and from nothing else. Method: a
@@ -86,5 +88,33 @@ func TestJudgeTxn(t *testing.T) {
 				t.Errorf("%s: %s; do: %s\nwant %s with %q", r.Verdict, r.Why, r.Do, c.want, c.why)
 			}
 		})
+	}
+}
+
+// By a copy of checkpoints that count in a store nothing is committed or aborted: another machine may know better.
+func TestTxnOfACopyIsNotDecided(t *testing.T) {
+	dir := t.TempDir()
+	owner, err := checkpoint.OwnDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	r := TxnReport{job: &txnJob{dir: dir}}
+	if err := r.decidable(); err != nil {
+		t.Error(err)
+	}
+	objects, err := checkpoint.OpenDirObjects(vfs.Default, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.OpenRemote(context.Background(), owner, objects, "job", checkpoint.StoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x := &Txns{}
+	r.job.held, r.Verdict = true, TxnOrphan
+	for name, err := range map[string]error{"abort": x.Abort(context.Background(), r, false), "commit": x.Commit(context.Background(), r)} {
+		if diag.CodeOf(err) != diag.Conflict || !strings.Contains(err.Error(), objects.String()) {
+			t.Errorf("%s: %v, want a refusal that names the storage", name, err)
+		}
 	}
 }

@@ -298,10 +298,28 @@ func (x *Txns) Settled(ctx context.Context, waiting func(TxnReport)) ([]TxnRepor
 	}
 }
 
+// decidable refuses to act on a transaction by a copy of checkpoints that count elsewhere: another machine may have listed it,
+// or gone on without the checkpoint that lists it here.
+func (r *TxnReport) decidable() error {
+	if r.job == nil {
+		return nil
+	}
+	where, err := checkpoint.ReadStorage(vfs.Default, r.job.dir)
+	if err != nil || where == "" {
+		return err
+	}
+	return diag.New(diag.Conflict, diag.Pos{}, "what becomes of transaction %s is decided by the checkpoints in %s", r.ID, where).
+		WithDetail("%s holds a copy, which may be older", r.job.dir).
+		WithHint("run the job with its 'execution.checkpointing.dir': it commits what its newest checkpoint lists and aborts the rest")
+}
+
 // Abort ends a transaction that is an orphan; with force also one that is listed or of which nothing is known, never one
 // in use. While it does, the job cannot be started.
 func (x *Txns) Abort(ctx context.Context, r TxnReport, force bool) error {
 	if err := x.hold(&r); err != nil {
+		return err
+	}
+	if err := r.decidable(); err != nil && !force {
 		return err
 	}
 	switch {
@@ -318,6 +336,9 @@ func (x *Txns) Abort(ctx context.Context, r TxnReport, force bool) error {
 // the same sink that come before it must have been committed. While it does, the job cannot be started.
 func (x *Txns) Commit(ctx context.Context, r TxnReport) error {
 	if err := x.hold(&r); err != nil {
+		return err
+	}
+	if err := r.decidable(); err != nil {
 		return err
 	}
 	if r.Verdict != TxnListed {

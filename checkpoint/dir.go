@@ -95,12 +95,12 @@ const (
 // OpenStore opens the checkpoints of the directory that owner holds. It is a Config error when they count elsewhere (see
 // RemoteStore).
 func OpenStore(owner *Owner, o StoreOptions) (*DirStore, error) {
-	var r remoteRecord
-	if err := readRecord(owner.fs, owner.dir, remoteName, remoteName, &r); !oserror.IsNotExist(err) {
-		if err != nil {
-			return nil, errorf(diag.External, "cannot read %q of state directory %q", remoteName, owner.dir).Wrap(err)
-		}
-		return nil, errorf(diag.Config, "the checkpoints of state directory %q are kept in %s", owner.dir, r.Store).
+	where, err := ReadStorage(owner.fs, owner.dir)
+	if err != nil {
+		return nil, err
+	}
+	if where != "" {
+		return nil, errorf(diag.Config, "the checkpoints of state directory %q are kept in %s", owner.dir, where).
 			WithDetail("what is in the directory is a copy that may be older").
 			WithHint("set 'execution.checkpointing.dir' as before")
 	}

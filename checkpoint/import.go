@@ -31,6 +31,13 @@ func (s *DirStore) Import(ctx context.Context, path string, allowRewind bool) (I
 	if err != nil {
 		return Imported{}, err
 	}
+	if where, err := ReadStorage(s.fs, root); err != nil {
+		return Imported{}, err
+	} else if where != "" && root != s.dir && !allowRewind {
+		return Imported{}, errorf(diag.Config, "the checkpoints of %q are kept in %s", root, where).
+			WithDetail("what is in the directory is a copy that may be older; output written since would be written again").
+			WithHint("start from a savepoint of that job; --allow-rewind (SET 'streamsql.state-recovery.allow-rewind' = 'true') starts from the copy all the same")
+	}
 	n, err := readNotes(s.fs, root)
 	if err != nil {
 		return Imported{}, err

@@ -32,6 +32,16 @@ func ReadHolder(fs vfs.FS, dir string) (h Holder, ok bool, err error) {
 	return Holder{Fence: r.Fence, PID: r.PID, Host: r.Host, Since: r.Since}, true, nil
 }
 
+// ReadStorage is where the checkpoints of dir count when not in dir itself, which then holds a copy that may be older than
+// what another machine wrote, and may hold one that never counted; "" when they do. It reads without owning dir.
+func ReadStorage(fs vfs.FS, dir string) (string, error) {
+	var r remoteRecord
+	if err := readRecord(fs, dir, remoteName, remoteName, &r); err != nil && !oserror.IsNotExist(err) {
+		return "", errorf(diag.External, "cannot read %q of state directory %q", remoteName, dir).Wrap(err)
+	}
+	return r.Store, nil
+}
+
 // ReadConfirmed is the newest checkpoint in dir whose pending output is known to be committed, 0 when there is none. It
 // reads without owning dir.
 func ReadConfirmed(fs vfs.FS, dir string) (ID, error) {

@@ -41,7 +41,15 @@ func encodeRecord(kind string, v any) ([]byte, error) {
 	b.Write(body)
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "crc32c %08x %d\n", crc32.Checksum(b.Bytes(), castagnoli), b.Len())
-	return b.Bytes(), nil
+	return b.Bytes(), readable(kind, b.Len())
+}
+
+// readable refuses to write what could not be read again.
+func readable(kind string, size int) error {
+	if size > maxRecordBytes {
+		return fmt.Errorf("a %s record of %d bytes, more than the %d that are read", kind, size, maxRecordBytes)
+	}
+	return nil
 }
 
 // decodeRecord fails closed: anything unexpected is errDamaged, and v is only written when the checksum holds.

@@ -90,11 +90,11 @@ func OpenRemote(ctx context.Context, owner *Owner, objects ObjectStore, prefix s
 	if s.DirStore, err = openDir(owner, o); err != nil {
 		return nil, err
 	}
-	first := note.Store == ""
-	if first && len(s.published) > 0 && s.log.last.Number > 0 {
-		return nil, errorf(diag.Config, "state directory %q and %s both hold checkpoints of this job", owner.dir, where).
-			WithDetail("the directory's were not written there, so that neither is known to be newer").
-			WithHint("remove the jobs of the state directory to go on from the storage, or name another 'execution.checkpointing.dir' to go on from the directory")
+	moving := note.Store == "" && len(s.published) > 0
+	if moving && s.log.used() {
+		if moving = false; !s.movedIn(ctx) {
+			return nil, s.twoHistories(where)
+		}
 	}
 	before := s.log.last.By
 	if err := s.log.own(ctx, owner.fence); err != nil {
@@ -103,7 +103,7 @@ func OpenRemote(ctx context.Context, owner *Owner, objects ObjectStore, prefix s
 	if err := owner.raise(s.log.owner.Fence); err != nil {
 		return nil, err
 	}
-	if first && len(s.published) > 0 {
+	if moving {
 		err = s.moveIn(ctx)
 	} else {
 		err = s.pull(ctx, before == note.By)
@@ -118,6 +118,28 @@ func OpenRemote(ctx context.Context, owner *Owner, objects ObjectStore, prefix s
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *RemoteStore) twoHistories(where string) error {
+	return errorf(diag.Config, "state directory %q and %s both hold checkpoints of this job", s.dir, where).
+		WithDetail("the directory's were not written there, so that neither is known to be newer").
+		WithHint("remove the jobs of the state directory to go on from the storage, or name another 'execution.checkpointing.dir' to go on from the directory")
+}
+
+// used tells whether the log says more than who owned it.
+func (l *remoteLog) used() bool {
+	e := &l.last
+	return len(e.Published) > 0 || e.Confirmed > 0 || len(e.Discarded) > 0 || e.Reserved > 0 || len(e.Lineages) > 0
+}
+
+// movedIn tells whether the directory's newest checkpoint is in the log: it moved in, and its process died before it knew.
+func (s *RemoteStore) movedIn(ctx context.Context) bool {
+	for _, p := range s.log.last.Published {
+		if e, err := s.log.entry(ctx, p.Number); p.ID == s.newest() && err == nil {
+			return s.has(e.Checkpoint)
+		}
+	}
+	return false
 }
 
 // moveIn makes the directory's checkpoints the log's first.
@@ -156,7 +178,7 @@ func (s *RemoteStore) pull(ctx context.Context, undisturbed bool) error {
 	same, usable := map[ID]bool{}, false // manifests that are the log's; a checkpoint with its files
 	for i, p := range slices.Backward(last.Published) {
 		e, err := s.log.entry(ctx, p.Number)
-		if err != nil && i == len(last.Published)-1 {
+		if err != nil && (i == len(last.Published)-1 || !errors.Is(err, errDamaged) && !oserror.IsNotExist(err)) {
 			return s.log.fault("cannot be read", err)
 		}
 		if err != nil {
@@ -183,13 +205,13 @@ func (s *RemoteStore) pull(ctx context.Context, undisturbed bool) error {
 	for _, id := range slices.Clone(s.published) {
 		if !same[id] {
 			if err := s.unpublish(id); err != nil {
-				return err
+				return s.unwritable(err)
 			}
 		}
 	}
 	if !undisturbed && last.Reserved > 0 {
 		if err := mkdirAllSynced(s.fs, s.fs.PathJoin(s.dir, chkName(last.Reserved))); err != nil {
-			return err
+			return s.unwritable(err)
 		}
 	}
 	return s.writeNotes(last)
@@ -200,10 +222,16 @@ func (s *RemoteStore) writeNotes(e *logEntry) error {
 	for name, v := range map[string]any{confirmedName: confirmedRecord{e.Confirmed, s.owner.fence},
 		discardedName: discardedRecord{e.Discarded, s.owner.fence}, lineagesName: lineagesRecord{e.Lineages}} {
 		if err := writeRecord(s.fs, s.dir, name, name, v, nil); err != nil {
-			return errorf(diag.External, "cannot write to state directory %q", s.dir).Wrap(err)
+			return s.unwritable(err)
 		}
 	}
 	return nil
+}
+
+// unwritable is the error of the local directory, as opposed to the store's.
+func (s *RemoteStore) unwritable(err error) error {
+	return errorf(diag.External, "cannot write to state directory %q", s.dir).Wrap(err).
+		WithHint("check free space and permissions of the state directory")
 }
 
 // has tells whether the directory holds checkpoint c with its files.
@@ -216,57 +244,106 @@ func (s *RemoteStore) has(c *Checkpoint) bool {
 func (s *RemoteStore) download(ctx context.Context, c *Checkpoint, objects map[string]string) error {
 	root := s.fs.PathJoin(s.dir, chkName(c.ID))
 	if err := errors.Join(s.fs.RemoveAll(root), mkdirAllSynced(s.fs, root)); err != nil {
-		return err
+		return s.unwritable(err)
 	}
 	s.o.Log.Info("a checkpoint is fetched", "storage", s.log.objects, "checkpoint", c.ID)
 	var damaged error
 	for _, sub := range c.Subtasks {
 		for _, f := range sub.Files {
-			dst := s.fs.PathJoin(s.dir, f.Path)
-			if err := mkdirAllSynced(s.fs, s.fs.PathDir(dst)); err != nil {
-				return err
-			}
-			err := s.fetch(ctx, objects[f.Path], dst)
-			if oserror.IsNotExist(err) {
-				err = fmt.Errorf("object %q %w: it is missing", objects[f.Path], errDamaged)
-			}
+			err := s.fetch(ctx, objects[f.Path], s.fs.PathJoin(s.dir, f.Path))
 			if err != nil && !errors.Is(err, errDamaged) {
 				return s.log.fault("cannot be read", err)
 			}
 			damaged = errors.Join(damaged, err)
-			if err := syncDir(s.fs, s.fs.PathDir(dst)); err != nil {
-				return err
+		}
+	}
+	if err := writeManifests(s.fs, s.dir, c); err != nil {
+		return s.unwritable(err)
+	}
+	return damaged
+}
+
+// Verify is DirStore.Verify; what is damaged in the copy is fetched again.
+func (s *RemoteStore) Verify(ctx context.Context, c *Checkpoint) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	damage := s.DirStore.Verify(ctx, c)
+	objects := s.objects[c.ID]
+	if diag.CodeOf(damage) != diag.Data || objects == nil {
+		return damage
+	}
+	for _, sub := range c.Subtasks {
+		for _, f := range sub.Files {
+			path := s.fs.PathJoin(s.dir, f.Path)
+			if size, crc, err := crcFile(s.fs, path); err == nil && size == f.Size && crc == f.CRC32C {
+				continue
+			}
+			s.o.Log.Warn("a damaged state file is fetched", "storage", s.log.objects, "file", f.Path)
+			if err := s.fs.Remove(path); err != nil && !oserror.IsNotExist(err) { // other checkpoints link to it
+				return s.unwritable(err)
+			}
+			if err := s.fetch(ctx, objects[f.Path], path); err != nil && !errors.Is(err, errDamaged) {
+				return s.log.fault("cannot be read", err)
 			}
 		}
 	}
-	return errors.Join(writeManifests(s.fs, s.dir, c), damaged)
+	return s.DirStore.Verify(ctx, c)
 }
 
-// fetch reads an object into a file, and checks that it is what its key says.
+// fetch reads an object into a file, durably, and checks that it is what its key says. errDamaged: it is not, or is missing.
 func (s *RemoteStore) fetch(ctx context.Context, key, dst string) error {
 	r, err := s.log.objects.Get(ctx, s.log.prefix+key)
+	if oserror.IsNotExist(err) {
+		return fmt.Errorf("object %q %w: it is missing", key, errDamaged)
+	}
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if err := mkdirAllSynced(s.fs, s.fs.PathDir(dst)); err != nil {
+		return s.unwritable(err)
+	}
 	f, err := s.fs.Create(dst, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return err
+		return s.unwritable(err)
 	}
 	sum := sha256.New()
-	n, err := io.CopyBuffer(onlyWriter{f}, onlyReader{io.TeeReader(r, sum)}, make([]byte, 256<<10))
+	in := &readErr{r: r}
+	n, err := io.CopyBuffer(io.MultiWriter(onlyWriter{f}, sum), in, make([]byte, 256<<10))
+	if in.err != nil {
+		f.Close()
+		return in.err
+	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = syncDir(s.fs, s.fs.PathDir(dst))
 	}
-	if got := objectKey(sum.Sum(nil), n); got != key {
+	if err != nil {
+		return s.unwritable(err)
+	}
+	if got := objectKey(sum.Sum(nil), n); key != got && !strings.HasPrefix(key, got+"-") {
 		return fmt.Errorf("object %q %w: its content is that of %q", key, errDamaged, got)
 	}
 	return nil
 }
 
+// readErr keeps the error of a reader apart from that of whom it is copied to.
+type readErr struct {
+	r   io.Reader
+	err error
+}
+
+func (r *readErr) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+// objectKey begins the key of a state file.
 func objectKey(sum []byte, size int64) string { return fmt.Sprintf("%s%x-%d", filesPrefix, sum, size) }
 
 // upload writes the state files of c that have no object yet, and returns all of them by path. mu is held.
@@ -302,10 +379,7 @@ func (s *RemoteStore) uploadFile(ctx context.Context, f StateFile) (key string, 
 	if n != f.Size {
 		return "", fmt.Errorf("state file %s has %d bytes, not %d", f.Path, n, f.Size)
 	}
-	key = objectKey(sum.Sum(nil), n)
-	if s.present[key] {
-		return key, nil
-	}
+	key = objectKey(sum.Sum(nil), n) + "-" + NewLineage()[:8]
 	return key, s.log.objects.Put(ctx, s.log.prefix+key, io.NewSectionReader(file, 0, n), n)
 }
 

@@ -16,12 +16,15 @@ import (
 // The log of a job in an ObjectStore, below its prefix:
 //
 //	log/<number>   entries without gaps, each made once (ObjectStore.Create) and never changed
-//	latest         a hint: an entry at least so new exists. Entries before it may have been removed.
-//	files/<sha256>-<size>   state files, by content
+//	latest         an entry at least so new was written; where it is missing, the log is damaged
+//	files/<sha256>-<size>-<name>   state files, by content; a name of its own for each upload, so that a removal that
+//	               arrives late, or of an owner that was replaced, never meets a file that is needed
 //
 // An entry says everything that holds after it, so that the newest is all a reader needs. Owning the log is having written
-// its newest entry of kind "own": the next entry of an earlier owner finds its number taken. That is the whole fencing, and
-// the store decides it; nothing depends on listing or on clocks.
+// its newest entry of kind "own": the next entry of an earlier owner finds its number taken, and the store decides that.
+// Where its number was taken and has been removed since, a newer entry exists, for an owner removes entries before one that
+// it has announced; so an entry counts once a listing made after it shows none that is newer. The store's listings must be
+// complete, as S3's are. "latest" decides nothing: an owner that wakes up late may set it back. Nothing depends on clocks.
 
 // logEntry is one step of the log.
 type logEntry struct {
@@ -112,45 +115,53 @@ func (l *remoteLog) hint(ctx context.Context) (uint64, error) {
 	return r.Number, nil
 }
 
-// refresh reads up to the newest entry.
+// refresh reads the newest entry.
 func (l *remoteLog) refresh(ctx context.Context) error {
-	from, err := l.hint(ctx)
+	least, err := l.hint(ctx)
 	if err != nil {
 		return l.fault("cannot be read", err)
 	}
-	listed := false
-	for number := max(from, l.last.Number, 1); ; number++ {
-		e, err := l.entry(ctx, number)
-		switch {
-		case oserror.IsNotExist(err) && (number > from || from == 0):
-			return nil
-		case oserror.IsNotExist(err) && !listed:
-			// Removed since the hint was read; or the hint is of an earlier owner that wrote it last of all.
-			newest, err := l.listed(ctx)
-			if err == nil && newest < number {
-				err = fmt.Errorf("log %w: entry %d is missing", errDamaged, number)
-			}
-			if err != nil {
-				return l.fault("cannot be read", err)
-			}
-			from, number, listed = newest, newest-1, true
-			continue
-		case err != nil:
+	least = max(least, l.last.Number)
+	for before := uint64(0); ; {
+		newest, err := l.newest(ctx)
+		if err == nil && (newest < least || newest == before && newest > 0) {
+			err = fmt.Errorf("log %w: entry %d is missing", errDamaged, max(least, newest))
+		}
+		if err != nil {
 			return l.fault("cannot be read", err)
 		}
-		l.last = e
+		if newest == 0 {
+			return nil
+		}
+		e, err := l.entry(ctx, newest)
+		switch {
+		case oserror.IsNotExist(err):
+			before = newest // removed since it was listed, so that there is a newer one
+		case err != nil:
+			return l.fault("cannot be read", err)
+		default:
+			l.last = e
+			return nil
+		}
 	}
 }
 
-// listed is the greatest number in a listing of the log.
-func (l *remoteLog) listed(ctx context.Context) (newest uint64, err error) {
+// newest is the greatest number in the log, 0 when it is empty.
+func (l *remoteLog) newest(ctx context.Context) (newest uint64, err error) {
 	err = l.objects.List(ctx, l.prefix+logPrefix, func(o ObjectInfo) error {
-		if n, err := strconv.ParseUint(strings.TrimPrefix(o.Key, l.prefix+logPrefix), 10, 64); err == nil {
-			newest = max(newest, n)
-		}
+		newest = max(newest, l.numberOf(o.Key))
 		return nil
 	})
 	return newest, err
+}
+
+// numberOf is the number of the entry with that key; 0 when it is none.
+func (l *remoteLog) numberOf(key string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimPrefix(key, l.prefix+logPrefix), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // append adds an entry: a copy of the newest as change leaves it. A Conflict is final: another process owns the log. After
@@ -183,24 +194,16 @@ func (l *remoteLog) append(ctx context.Context, kind string, change func(*logEnt
 		}
 		l.last = e
 		if kind == kindNote {
-			return nil // an earlier owner's note in a number that was removed since would be read by nobody
+			return nil // where it turns out not to be the newest, the next checkpoint does, too
 		}
 		return l.announce(ctx)
 	}
 }
 
-// announce renews the hint. An older owner whose entry took a number that was removed since learns of it here.
+// announce notes that the entry just made is the newest, after making sure that it is.
 func (l *remoteLog) announce(ctx context.Context) error {
-	newest, err := l.hint(ctx)
-	if err != nil {
-		return l.fault("cannot be read", err)
-	}
-	if newest > l.last.Number {
-		there, err := l.entry(ctx, newest)
-		if err != nil {
-			return l.fault("cannot be read", err)
-		}
-		return l.lost(&there)
+	if err := l.stands(ctx); err != nil {
+		return err
 	}
 	data, err := encodeRecord("latest", latestRecord{Number: l.last.Number})
 	if err == nil {
@@ -211,6 +214,33 @@ func (l *remoteLog) announce(ctx context.Context) error {
 	}
 	l.announced = l.last.Number
 	return nil
+}
+
+// stands is a Conflict when there are entries after the newest that this owner knows. An older owner whose entry took a
+// number that was removed since learns of its end here.
+func (l *remoteLog) stands(ctx context.Context) error {
+	newest, err := l.newest(ctx)
+	if err != nil {
+		return l.fault("cannot be read", err)
+	}
+	return l.until(ctx, newest)
+}
+
+// until is stands for a listing that was made already.
+func (l *remoteLog) until(ctx context.Context, newest uint64) error {
+	if newest <= l.last.Number {
+		return nil
+	}
+	there, err := l.entry(ctx, newest)
+	if oserror.IsNotExist(err) {
+		there = logEntry{Number: newest} // removed since by its owner, which has newer ones
+	} else if err != nil {
+		return l.fault("cannot be read", err)
+	}
+	if there.By == l.by {
+		return nil // a note of this owner, without an answer
+	}
+	return l.lost(&there)
 }
 
 // own takes the log: from its entry on, every other owner's next entry fails. fence is the number of the local owner; the
@@ -246,6 +276,10 @@ func (l *remoteLog) fault(what string, err error) error {
 
 // lost is the error of an owner that another has replaced.
 func (l *remoteLog) lost(by *logEntry) error {
+	if by.By == "" {
+		return errorf(diag.Conflict, "the checkpoints in %s were taken over", l.objects).
+			WithHint("one process at a time runs a job; this one has stopped writing")
+	}
 	return errorf(diag.Conflict, "the checkpoints in %s were taken over", l.objects).
 		WithDetail("by process %d on %s since %s; its fencing number is %d, ours %d",
 			by.Owner.PID, by.Owner.Host, by.Owner.Since.UTC().Format(time.RFC3339), by.Owner.Fence, l.owner.Fence).

@@ -64,7 +64,10 @@ func (s *RemoteStore) settle(ctx context.Context) error {
 	if len(s.uncertain) == 0 {
 		return nil
 	}
-	return s.note(ctx, func(*logEntry) {})
+	if err := s.note(ctx, func(*logEntry) {}); err != nil {
+		return err
+	}
+	return s.log.stands(ctx)
 }
 
 // Latest implements Store.
@@ -185,8 +188,8 @@ type remoteGarbage struct {
 	entries uint64          // entries before this number are in old or gone
 }
 
-// collectGrace keeps a file that no retained checkpoint lists for so long after it was written: another owner may be about
-// to list it.
+// collectGrace keeps a file that an earlier owner left for so long after it was written, for people who look what happened.
+// Nothing depends on it: a file that was listed before the log had a newer owner is of no later checkpoint.
 const collectGrace = time.Hour
 
 // Collect removes old checkpoints from the directory, and from the store entries and files that no retained one needs.
@@ -224,8 +227,8 @@ func (s *RemoteStore) needed() map[string]bool {
 	return m
 }
 
-// unneeded finds what can be removed: of the log, what is before the hint, for nobody looks for it, and an earlier owner that
-// takes the number of one learns of its end from the hint. The first time it lists the store, to find what earlier owners left.
+// unneeded finds what can be removed: of the log, what is before an entry that counts, for nobody looks for it, and an earlier
+// owner that takes the number of one learns of its end from the newer ones. The first time it lists the store, to find what earlier owners left.
 func (s *RemoteStore) unneeded(ctx context.Context) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,17 +236,24 @@ func (s *RemoteStore) unneeded(ctx context.Context) ([]string, error) {
 	if !g.listed {
 		g.old = map[string]bool{}
 		limit := time.Now().Add(-collectGrace)
+		newest := uint64(0) // listed after the files
 		for _, prefix := range []string{filesPrefix, logPrefix} {
 			err := s.log.objects.List(ctx, s.log.prefix+prefix, func(o ObjectInfo) error {
 				key := strings.TrimPrefix(o.Key, s.log.prefix)
 				if prefix == filesPrefix && o.Modified.Before(limit) || prefix == logPrefix && o.Key < s.log.key(s.log.announced) {
 					g.old[key] = true
 				}
+				if prefix == logPrefix {
+					newest = max(newest, s.log.numberOf(o.Key))
+				}
 				return nil
 			})
 			if err != nil {
 				return nil, err
 			}
+		}
+		if err := s.log.until(ctx, newest); err != nil {
+			return nil, err
 		}
 		g.listed, g.entries = true, s.log.announced
 	}

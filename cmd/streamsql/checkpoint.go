@@ -128,6 +128,9 @@ func showJob(out io.Writer, dir string, cs []*checkpoint.Checkpoint, now time.Ti
 	if h, ok, err := checkpoint.ReadHolder(vfs.Default, dir); err == nil && ok {
 		fmt.Fprintf(&sb, "  last owner: process %d on %s since %s, fencing number %d\n", h.PID, h.Host, h.Since.UTC().Format(time.DateTime), h.Fence)
 	}
+	if where, err := checkpoint.ReadStorage(vfs.Default, dir); err == nil && where != "" {
+		fmt.Fprintf(&sb, "  kept in %s; this is the copy of that process, and may be older\n", where)
+	}
 	if len(cs) == 0 {
 		sb.WriteString("  no checkpoint\n")
 	}

@@ -164,6 +164,11 @@ func offline(ctx context.Context, dir, job, path string) (made control.Savepoint
 		return made, unanswered(err)
 	}
 	defer owner.Close()
+	if where, err := checkpoint.ReadStorage(owner.FS(), jobDir); err == nil && where != "" {
+		return made, diag.New(diag.Config, diag.Pos{}, "the checkpoints of the job in %q are kept in %s", jobDir, where).
+			WithDetail("what is in the directory is a copy that may be older").
+			WithHint("run the job and take the savepoint of it meanwhile, or stop it with one: streamsql stop --savepoint")
+	}
 	store, err := checkpoint.OpenStore(owner, checkpoint.StoreOptions{})
 	if err != nil {
 		return made, err
