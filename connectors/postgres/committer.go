@@ -200,7 +200,8 @@ func hasMarker(ctx context.Context, conn *pgx.Conn, t *target, id identity, cm c
 	return ok, err
 }
 
-// markerDays is how long markers are kept: far longer than any checkpoint that could still name them.
+// markerDays is how long markers are kept: far longer than any checkpoint that could still name them. It is counted back from
+// the newest marker, not from now: a job that was down for long still finds those of its newest checkpoint.
 const markerDays = 30
 
 // Abort implements checkpoint.Committer.
@@ -228,7 +229,9 @@ func (c *committer) Abort(ctx context.Context, keepList []checkpoint.Committable
 	if err := c.reportStrangers(ctx, conn, id); err != nil {
 		return c.done(err)
 	}
-	_, err = conn.Exec(ctx, `DELETE FROM `+t.marker(commitsTable)+` WHERE job = $1 AND sink = $2 AND committed_at < now() - make_interval(days => $3)`, id.job, id.sink, markerDays)
+	marks := t.marker(commitsTable)
+	_, err = conn.Exec(ctx, `DELETE FROM `+marks+` WHERE job = $1 AND sink = $2 AND committed_at <
+		(SELECT max(committed_at) FROM `+marks+` WHERE job = $1 AND sink = $2) - make_interval(days => $3)`, id.job, id.sink, markerDays)
 	return c.done(err)
 }
 

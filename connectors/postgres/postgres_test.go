@@ -503,3 +503,42 @@ func BenchmarkCopyEncode(b *testing.B) {
 		buf, _ = appendCopyRow(buf[:0], bt, i&1, s)
 	}
 }
+
+// A job that was down for longer than markers are kept still finds those of its newest checkpoint, after a restart that was
+// killed between its cleaning and its note that all is committed; older ones go.
+func TestMarkersAreSwept(t *testing.T) {
+	pg := harness.SharedPostgres(t)
+	for _, protocol := range []string{prepared, writeAhead} {
+		t.Run(protocol, func(t *testing.T) {
+			ctx := context.Background()
+			f := newFixture(t, pg, idNameDDL, nil, idName, "sink.commit-protocol", protocol)
+			s := f.sink(1)
+			w, c := f.open(s, 0), f.committer(s)
+			var all [2][]checkpoint.Committable
+			for i, days := range []string{"100", "50"} {
+				if err := w.Write(ctx, idNames(nil, i+1, "a")); err != nil {
+					t.Fatal(err)
+				}
+				all[i] = must[[]checkpoint.Committable](t)(w.PreCommit(ctx, checkpoint.ID(i+1)))
+				if err := c.Commit(ctx, all[i]); err != nil {
+					t.Fatal(err)
+				}
+				pg.Exec(t, f.db, fmt.Sprintf(`UPDATE %s SET committed_at = now() - interval '%s days' WHERE ckpt = %d`, commitsTable, days, i+1))
+			}
+			f.job.Fence++
+			if err := f.committer(f.sink(1)).Abort(ctx, nil); err != nil { // the restart that is killed
+				t.Fatal(err)
+			}
+			equal(t, f.rows(`SELECT ckpt FROM `+commitsTable), "2")
+			f.job.Fence++
+			next := f.committer(f.sink(1))
+			if o := must[[]checkpoint.Outcome](t)(next.Classify(ctx, all[1])); o[0] != checkpoint.OutcomeCommitted {
+				t.Errorf("the newest checkpoint's output is %v, want committed", o)
+			}
+			if err := next.Commit(ctx, all[1]); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, f.rows(`SELECT id FROM out ORDER BY id`), "1", "2")
+		})
+	}
+}
