@@ -9,16 +9,15 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
-// replayed are rows that were in flight to a member which is behind another one of its task now.
+// replayed is something that was in flight to a member which is behind another one of its task now.
 type replayed struct {
-	m    *member
-	port int
-	rows *pooled
+	m     *member
+	event gateEvent // rows or a watermark
 }
 
 // loadFlights reads what the restored checkpoint has of rows in flight to the task's members. With the same channels as then
 // the gate goes on exactly where it was, watermarks and idleness of the channels included. With others, the rows go where
-// the exchange sends such rows now, and watermarks come again from the sources.
+// the exchange sends such rows now, in the event time in which the old subtasks would have seen them (course.go).
 func (t *task) loadFlights(ctx context.Context) error {
 	for _, m := range t.all {
 		if !slices.ContainsFunc(m.restore.snapshots, hasFlight) {
@@ -38,11 +37,14 @@ func hasFlight(s checkpoint.Snapshot) bool {
 func (t *task) loadFlight(ctx context.Context, m *member) error {
 	gated := m == t.head && t.gate != nil
 	parallelism := len(m.restore.snapshots)
+	same := parallelism == m.node.Parallelism
+	var courses []course
 	for old, s := range m.restore.snapshots {
-		same := parallelism == m.node.Parallelism
 		if same && old != m.id.Index {
 			continue
 		}
+		c := course{old: old}
+		c.wm, _ = unframeState(s.State)
 		for _, file := range s.Files {
 			if !file.InFlight() {
 				continue
@@ -57,14 +59,33 @@ func (t *task) loadFlight(ctx context.Context, m *member) error {
 			}
 			if same && gated && t.gate.has(f.channels) {
 				t.gate.resume(f)
-				continue
+				return nil
 			}
-			if err := t.redistribute(m, f, old, parallelism, gated); err != nil {
-				return err
-			}
+			c.play(f)
+		}
+		courses = append(courses, c)
+	}
+	return mergeCourses(courses, func(c *course, e gateEvent) error {
+		rows, err := m.mine(m.node.Inputs[e.port], e.rows, c.old, parallelism)
+		if err == nil && rows != nil && rows.N > 0 {
+			t.refly(m, gated, gateEvent{kind: msgRows, port: e.port, rows: rows})
+		}
+		return err
+	}, func(w Watermark) { t.refly(m, gated, gateEvent{kind: msgWatermark, watermark: w}) })
+}
+
+// refly queues e, which was in flight to m.
+func (t *task) refly(m *member, gated bool, e gateEvent) {
+	switch {
+	case !gated:
+		t.replay = append(t.replay, replayed{m: m, event: e})
+	case e.kind == msgRows:
+		t.gate.arrive(message{kind: msgRows, input: t.gate.channelOf(e.port), rows: e.rows})
+	default:
+		for i := range t.gate.inputs {
+			t.gate.arrive(message{kind: msgWatermark, input: i, watermark: e.watermark})
 		}
 	}
-	return nil
 }
 
 // inputs tells what the rows of m's input ports are.
@@ -76,29 +97,6 @@ func (m *member) inputs(g *Graph) ports {
 		e := m.node.Inputs[port]
 		return g.Nodes[e.From].Output, shapeOf(g, e)
 	}
-}
-
-// redistribute takes the rows that were in flight to subtask old and are this subtask's now.
-func (t *task) redistribute(m *member, f *flight, old, parallelism int, gated bool) error {
-	for _, msg := range f.messages {
-		if msg.kind != msgRows {
-			continue
-		}
-		port := f.channels[msg.input].port
-		rows, err := m.mine(m.node.Inputs[port], msg.rows, old, parallelism)
-		if err != nil {
-			return err
-		}
-		if rows == nil || rows.N == 0 {
-			continue
-		}
-		if gated {
-			t.gate.arrive(message{kind: msgRows, input: t.gate.channelOf(port), rows: rows})
-		} else {
-			t.replay = append(t.replay, replayed{m: m, port: port, rows: rows})
-		}
-	}
-	return nil
 }
 
 // mine are those of rows, in flight to subtask old of so many, that edge e sends to m now.
@@ -117,13 +115,14 @@ func (m *member) mine(e Edge, rows *pooled, old, parallelism int) (*pooled, erro
 		out := newPooled(rowsSchema(rows), nil)
 		out.add(&rows.Batch, own)
 		return out, nil
-	case e.Ship == Rebalance:
+	case e.Ship == Rebalance || rows.Kinds == nil:
+		// Barriers do not overtake on a forward edge without keys: it was another one when the checkpoint was taken, round robin
+		// because parallelism differed. Rows without changes may go anywhere on it.
 		if old%now == m.id.Index {
 			return rows, nil
 		}
 		return nil, nil
 	default:
-		// Barriers do not overtake on such an edge: it was another kind of edge when the checkpoint was taken.
 		return nil, diag.New(diag.Unsupported, diag.Pos{}, "the checkpoint holds rows in flight to %d subtasks of %q, which is fed forward now and has %d",
 			parallelism, m.node.Name, now).
 			WithDetail("rows on a forward edge belong to the subtask they were sent to; which of the new ones that is cannot be told").
@@ -147,7 +146,13 @@ func (t *task) replayChained() error {
 			if r.m != m {
 				continue
 			}
-			if err := m.process(r.port, &r.rows.Batch); err != nil {
+			var err error
+			if r.event.kind == msgRows {
+				err = m.process(r.event.port, &r.event.rows.Batch)
+			} else {
+				err = m.watermark(r.event.watermark)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -285,6 +285,50 @@ func TestUnalignedRescale(t *testing.T) {
 	same(t, bus.Queue("out").Rows(), want)
 }
 
+// TestUnalignedToChain: rows in flight on an exchange round robin, which is none at the parallelism of the restore, are
+// processed by the operators that are chained to the source now.
+func TestUnalignedToChain(t *testing.T) {
+	bus := memory.NewBus()
+	want := fill(bus.Feed("in"), 3, 12_000)
+	owner := checkpoint.OwnMemory()
+	defer owner.Close()
+	build := func(b *brakes, p int) *exec.Graph {
+		g := newGraph(bus)
+		in := g.source("in", 2, nil)
+		e := rebalance(in)
+		if p == 2 {
+			e = forward(in)
+		}
+		g.sink("out", p, forward(g.op("brake", p, func() exec.Operator { return &brake{b: b} }, e)))
+		return g.g
+	}
+	b := newBrakes()
+	j := start(t, build(b, 3), exec.JobOptions{Owner: owner, Checkpoints: exec.CheckpointConfig{Unaligned: true}})
+	b.until(t, 3, behind)
+	done := make(chan error, 1)
+	go func() {
+		_, err := j.Checkpoint(patient(t))
+		done <- err
+	}()
+	b.until(t, 3, announced)
+	b.give()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if s := j.Status().Checkpoint; s.InFlight == 0 {
+		t.Fatalf("%+v", s)
+	}
+	j.Cancel()
+	_ = j.wait()
+	free := newBrakes()
+	close(free.free)
+	bus.Feed("in").Close()
+	if err := start(t, build(free, 2), exec.JobOptions{Owner: owner}).wait(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, bus.Queue("out").Rows(), want)
+}
+
 // TestUnalignedChangedPlan: a plan without the operator that rows are in flight to, even one without state, or with other rows
 // there, is refused: it would lose them, or take them for something else.
 func TestUnalignedChangedPlan(t *testing.T) {

@@ -227,7 +227,33 @@ func (x *trial) disturb() {
 			}
 		}
 		x.start()
+	case 4:
+		if x.dir {
+			x.killed()
+		}
 	}
+}
+
+// killed ends the job behind a checkpoint, without a last one, and starts it at another parallelism: what barriers overtook is
+// in flight then.
+func (x *trial) killed() {
+	_ = checkpoint.SetFailpoint("")
+	x.flush()
+	for {
+		_, err := x.job.Checkpoint(x.ctx)
+		if err == nil {
+			break
+		}
+		if x.job.Status().State.Ended() {
+			x.fatal(err)
+		}
+	}
+	x.job.Cancel()
+	_ = x.job.Wait(x.ctx)
+	if _, err := x.eng.Exec(x.ctx, fmt.Sprintf("SET 'parallelism.default' = '%d'", 1+x.r.IntN(4))); err != nil {
+		x.t.Fatal(err)
+	}
+	x.start()
 }
 
 // ranks reports Top-N in a query.
