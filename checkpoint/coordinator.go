@@ -114,6 +114,7 @@ func (c *Coordinator) Step(e Event) []Action {
 	switch e := e.(type) {
 	case Tick:
 		now = e.Now
+		c.stepBack(now)
 	case Due:
 		now = e.Now
 		c.due, c.dueSavepoint = true, c.dueSavepoint || e.Savepoint
@@ -189,6 +190,21 @@ func (c *Coordinator) Failures() (inARow, left int) {
 		return c.failures, -1
 	}
 	return c.failures, max(0, c.cfg.TolerableFailed-c.failures)
+}
+
+// stepBack starts the time limits anew that began after now: the clock was set back, and what waits for it to come there
+// again would wait for as long as it was set back.
+func (c *Coordinator) stepBack(now time.Time) {
+	for _, t := range []*time.Time{&c.lastStart, &c.lastEnd} {
+		if now.Before(*t) {
+			*t = now
+		}
+	}
+	for _, a := range c.running {
+		if now.Before(a.started) {
+			a.started = now
+		}
+	}
 }
 
 // nextStart is when the next periodic checkpoint may start.

@@ -66,6 +66,8 @@ type Trace struct {
 	Subtasks []SubtaskTrace `json:"subtasks,omitempty"`
 	Answered int            `json:"answered"` // subtasks that acked it,
 	Of       int            `json:"of"`       // of so many
+	// Restored is the restore before it, when it is the first checkpoint after one.
+	Restored *Restored `json:"restored,omitempty"`
 	// Waiting are the tasks where the barrier is now, of a checkpoint in progress; where it was, of one that expired.
 	Waiting []Waiting `json:"waiting,omitempty"`
 }

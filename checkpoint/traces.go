@@ -13,6 +13,9 @@ type Traces struct {
 	of    int // subtasks
 	// changed are those that have to be written to the file.
 	changed []*Trace
+	// restored is of the running attempt, carrier the trace that holds it.
+	restored *Restored
+	carrier  *Trace
 }
 
 // keptTraces bounds how many checkpoints are remembered.
@@ -32,7 +35,7 @@ func NewTraces(old []*Trace, fence uint64) *Traces {
 // Begin starts an attempt of the job with so many subtasks that goes on from checkpoint restored, 0 = none, all of whose
 // output is committed by now. Later ones that had completed were discarded.
 func (t *Traces) Begin(subtasks int, restored ID, now time.Time) {
-	t.of = subtasks
+	t.of, t.restored, t.carrier = subtasks, nil, nil
 	for _, x := range t.list {
 		switch {
 		case x.State != TraceCompleted:
@@ -105,6 +108,7 @@ func (t *Traces) Event(e Event) {
 			t.touch(x)
 		}
 	case CommitDone:
+		t.firstCommit(e.Now)
 		for _, x := range t.list {
 			if x.State == TraceCompleted && x.ID <= e.ID {
 				x.State, x.Committed = TraceCommitted, e.Now
@@ -188,6 +192,7 @@ func (t *Traces) Action(a Action, now time.Time) {
 		case a.Savepoint:
 			x.Kind = KindSavepoint
 		}
+		t.carry(x)
 		t.list = append(t.list, x)
 		if n := len(t.list) - keptTraces; n > 0 {
 			t.list = slices.Delete(t.list, 0, n)

@@ -43,6 +43,7 @@ type attempt struct {
 	mu      sync.Mutex
 	givenUp map[checkpoint.ID]bool
 	walk    *walk
+	watch   stopwatch
 }
 
 // openSink is a sink with its committer, nil when it commits nothing.
@@ -57,9 +58,7 @@ type openSink struct {
 // runAttempt restores, runs the tasks, and cleans up whatever happened.
 func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.StopMode, err error) {
 	ctx, cancel := context.WithCancel(parent)
-	at := &attempt{job: j, ctx: ctx, cancel: cancel, done: ctx.Done(), sources: map[checkpoint.OperatorID]connectors.Source{},
-		events: make(chan checkpoint.Event, 64), failed: make(chan error, 1), commits: make(chan checkpoint.Commit, 1),
-		notices: make(notices, 1), ready: make(chan struct{}), givenUp: map[checkpoint.ID]bool{}, walk: newWalk(j.o.Now), hurry: newHurry()}
+	at := newAttempt(j, ctx, cancel)
 	defer func() {
 		if p := recover(); p != nil {
 			err = j.panicked(p)
@@ -85,6 +84,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 		return 0, err
 	}
 	j.proven = j.proven || f.cp != nil
+	at.watch.end(&at.watch.parts.Metadata, j.o.Now())
 	if err := at.abortEarlier(ctx, f); err != nil {
 		return 0, err
 	}
@@ -98,6 +98,8 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if cp != nil {
 		at.ancestors = cp.Ancestors
 	}
+	at.watch.end(&at.watch.parts.Transactions, j.o.Now())
+	j.reread.begin(cp)
 	if cp != nil && cp.Final {
 		// Drained before: committing, and saying that the run has ended, was all there was to do.
 		return checkpoint.StopDrain, j.o.Store.End(ctx, base.lineage)
@@ -114,6 +116,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := at.build(ctx, cp, base.lineage); err != nil {
 		return 0, err
 	}
+	at.built()
 	at.start()
 	mode, err = at.coordinate(ctx, cp, base.lineage)
 	if err == nil && mode == checkpoint.StopDrain {
@@ -155,6 +158,7 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+	at.running(cp)
 	j.mu.Lock()
 	if cp != nil {
 		j.last.Restored = cp.ID

@@ -32,7 +32,7 @@ func (at *attempt) build(ctx context.Context, cp *checkpoint.Checkpoint, lineage
 			}
 			t := &task{at: at, head: m, box: newMailbox(), acks: make(chan *cut, 2*at.job.o.Checkpoints.MaxConcurrent)}
 			if n.Source != nil {
-				s, err := at.newSourceReader(t, n, perSubtask[k])
+				s, err := at.newSourceReader(t, n, perSubtask[k], cp)
 				if err != nil {
 					return m.wrap(err)
 				}
@@ -150,7 +150,7 @@ func (at *attempt) openSource(ctx context.Context, n *Node, cp *checkpoint.Check
 	return assignSplits(listed, known, n.Parallelism), nil
 }
 
-func (at *attempt) newSourceReader(t *task, n *Node, splits []*split) (*sourceReader, error) {
+func (at *attempt) newSourceReader(t *task, n *Node, splits []*split, cp *checkpoint.Checkpoint) (*sourceReader, error) {
 	s := &sourceReader{t: t, m: t.head, node: n.Source, src: at.sources[n.ID], byName: map[checkpoint.Split]*split{},
 		in: batch.NewBuilder(n.Source.Spec.Schema)}
 	var err error
@@ -167,6 +167,7 @@ func (at *attempt) newSourceReader(t *task, n *Node, splits []*split) (*sourceRe
 	}
 	for _, sp := range splits {
 		s.adopt(sp)
+		sp.read = at.job.reread.at(cp, splitKey{n.ID, sp.name}, sp.meter.high.Load())
 	}
 	return s, nil
 }

@@ -79,6 +79,9 @@ func (h *history) begin(at *attempt, cp *checkpoint.Checkpoint, subtasks int) {
 		last = cp.ID
 	}
 	h.traces.Begin(subtasks, last, at.job.o.Now())
+	if cp != nil {
+		h.traces.Restore(at.watch.parts)
+	}
 	h.at, h.inARow, h.left = at, 0, at.job.o.Checkpoints.TolerableFailed
 	h.file.Write(h.traces)
 }
@@ -187,6 +190,7 @@ func (h *history) fill(s *CheckpointStatus) {
 	s.Counts, s.FailedInARow, s.TolerableLeft = h.counts, h.inARow, h.left
 	if h.traces != nil {
 		sum := h.traces.Summary()
+		s.Restore = h.traces.Restored()
 		s.P50, s.P99, s.CommitP99 = sum.P50, sum.P99, sum.CommitP99
 	}
 }

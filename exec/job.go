@@ -58,6 +58,7 @@ type Job struct {
 	waiting  []*waiter
 	last     CheckpointStatus
 	meters   map[splitKey]*splitMeter
+	reread   reread
 	lineage  string
 	running  bool
 	stopInto string // savepoint directory of Stop, "" = none

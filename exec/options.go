@@ -152,9 +152,3 @@ func (c *CheckpointConfig) Check() error {
 	}
 	return nil
 }
-
-// steadyClock is the wall clock, except that it does not step back: a processing-time timer must not fire twice.
-func steadyClock() func() time.Time {
-	var last maxInt64
-	return func() time.Time { return time.Unix(0, last.raise(time.Now().UnixNano())) }
-}

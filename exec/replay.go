@@ -26,6 +26,7 @@ func (t *task) loadFlights(ctx context.Context) error {
 		if err := t.loadFlight(ctx, m); err != nil {
 			return m.wrap(err)
 		}
+		t.at.hasState(m)
 	}
 	return nil
 }

@@ -137,6 +137,9 @@ func (s *sourceReader) read(ctx context.Context) error {
 		return s.at(p.Split, err)
 	}
 	sp := s.byName[p.Split]
+	if sp != nil {
+		sp.pass(int64(p.Records))
+	}
 	if n := s.in.Len(); n > 0 {
 		if sp == nil {
 			return unknownSplit(p.Split)
@@ -267,6 +270,7 @@ func (s *sourceReader) inject(c command) error {
 	for _, sp := range s.splits {
 		sn.Positions = append(sn.Positions, checkpoint.Position{Split: sp.name, Next: sp.next})
 	}
+	s.t.at.job.reread.mark(c.barrier.ID, s.m.id.Operator, s.splits)
 	cut := &cut{id: c.barrier.ID, parts: []cutPart{{snapshot: sn}}}
 	if err := s.m.barrier(c.barrier, cut); err != nil {
 		return err

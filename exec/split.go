@@ -21,12 +21,14 @@ type split struct {
 	// downstream: backpressure is not idleness.
 	lastRow int64
 	meter   *splitMeter
+	read    int64 // rows, since this process began to read it
 }
 
 // splitMeter are the figures of a split that Status reads.
 type splitMeter struct {
 	lag, records, bytes, watermark Counter
 	idle                           Counter // 1 = idle
+	high, again                    Counter // how far it was ever read, see split.read; rows read again
 }
 
 const sourceStateVersion = 1

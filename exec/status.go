@@ -32,6 +32,7 @@ type Status struct {
 	Checkpoint    CheckpointStatus
 	LateDropped   int64
 	Skipped       int64
+	ReadAgain     int64 // rows read a second time after restarts of the job in this process
 }
 
 // NodeStatus is an operator, its subtasks added up.
@@ -52,6 +53,7 @@ type SplitStatus struct {
 	Lag            int64 // records behind the end, -1 when unknown
 	Watermark      Watermark
 	Idle           bool
+	ReadAgain      int64 // of Records, those that had been read before
 }
 
 // CheckpointStatus are the job's checkpoints.
@@ -71,7 +73,8 @@ type CheckpointStatus struct {
 	GivenUp   int    // expired, declined, failed or aborted
 	Cause     string // of the last one given up
 	Restored  checkpoint.ID
-	Pending   int // committables of the newest checkpoint not yet confirmed
+	Restore   *checkpoint.Restored // how the running attempt was restored, nil = it began afresh; not to be changed
+	Pending   int                  // committables of the newest checkpoint not yet confirmed
 	// Counts are all checkpoints by what became of them. P50 and P99 are over the last ones, from the trigger to the commit
 	// point, CommitP99 from there to the commit.
 	Counts              CheckpointCounts
@@ -112,7 +115,8 @@ func (j *Job) Status() Status {
 	j.history.fill(&s.Checkpoint)
 	for k, m := range j.meters {
 		s.Splits = append(s.Splits, SplitStatus{Node: k.op, Split: k.split, Records: m.records.Load(),
-			Bytes: m.bytes.Load(), Lag: m.lag.Load(), Watermark: Watermark(m.watermark.Load()), Idle: m.idle.Load() != 0})
+			Bytes: m.bytes.Load(), Lag: m.lag.Load(), Watermark: Watermark(m.watermark.Load()), Idle: m.idle.Load() != 0, ReadAgain: m.again.Load()})
+		s.ReadAgain += m.again.Load()
 	}
 	sort.Slice(s.Splits, func(a, b int) bool {
 		x, y := s.Splits[a], s.Splits[b]

@@ -70,6 +70,7 @@ func (t *task) open() error {
 		if err != nil {
 			return m.wrap(err)
 		}
+		t.at.hasState(m)
 		if p, ok := m.op.(ProcessingTimer); ok {
 			m.timer = p
 			t.timers = append(t.timers, m)

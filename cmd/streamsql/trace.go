@@ -73,6 +73,9 @@ func traceText(sb *strings.Builder, x *checkpoint.Trace, now time.Time) {
 			fmt.Fprintf(sb, "    +%-9s %-11s %s\n", checkpoint.Short(at.Sub(x.Triggered)), what, text)
 		}
 	}
+	if x.Restored != nil {
+		fmt.Fprintf(sb, "    before it the job was %s\n", x.Restored)
+	}
 	line(x.Triggered, "barrier", "sent into the sources")
 	line(x.PreCommitted, "pre-commit", fmt.Sprintf("all %d subtasks have answered: every sink has pre-committed", x.Of))
 	line(x.Completed, "complete", fmt.Sprintf("the manifest is durable, it lists %d pending output(s): the commit point", x.Committables))
