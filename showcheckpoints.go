@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -28,6 +29,14 @@ func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
 				sizeText(t.Completed, t.Bytes), sizeText(t.Completed, t.NewBytes), inFlightText(&t), clockText(t.Committed), slowestText(&t), t.Why(now))
 		}
 		res.Notices = append(res.Notices, checkpointSummary(j.Name(), st))
+		if r := st.Checkpoint.Restore; r != nil {
+			res.Notices = append(res.Notices, j.Name()+": "+r.String())
+		}
+		for i := range st.Sinks {
+			if text := sinkSummary(&st.Sinks[i]); text != "" {
+				res.Notices = append(res.Notices, j.Name()+": "+text)
+			}
+		}
 	}
 	if !found {
 		return nil, diag.New(diag.Semantic, x.Position(), "there is no job %q", x.Job).WithHint("SHOW JOBS lists them")
@@ -62,6 +71,27 @@ func checkpointSummary(name string, s Status) string {
 	}
 	if c.Warning != "" {
 		text += "; " + c.Warning
+	}
+	return text
+}
+
+// sinkSummary is what a sink has not committed and how long its part takes, "" before its first checkpoint.
+func sinkSummary(s *exec.SinkStatus) string {
+	if s.PreCommit.Samples == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("sink %s: pre-commit p50 %s, p99 %s", s.Node, checkpoint.Short(s.PreCommit.P50), checkpoint.Short(s.PreCommit.P99))
+	if s.Commit.Samples > 0 {
+		text += fmt.Sprintf(", commit p50 %s, p99 %s", checkpoint.Short(s.Commit.P50), checkpoint.Short(s.Commit.P99))
+	}
+	if n := len(s.Open); n > 0 {
+		text += fmt.Sprintf("; %d open transaction(s), the oldest %s", n, checkpoint.Short(s.Open[0].Age))
+		if s.Timeout > 0 {
+			text += " of " + checkpoint.Short(s.Timeout)
+		}
+	}
+	if s.Pending > 0 {
+		text += fmt.Sprintf("; %d output(s) to commit, the oldest pre-committed %s ago", s.Pending, checkpoint.Short(s.OldestPending))
 	}
 	return text
 }

@@ -60,7 +60,12 @@ func TestShowCheckpoints(t *testing.T) {
 				t.Errorf("run %d: %q", run, r)
 			}
 		}
-		if n := strings.Join(notices, "\n"); !strings.HasPrefix(n, "j: 1 completed (success rate 100.0 %), duration p50 ") || !strings.HasSuffix(n, "; 0 failed in a row, 3 more are tolerated") {
+		// The sum, the restore when there was one, and the sink.
+		if len(notices) != 2+run || run > 0 && !strings.HasPrefix(notices[1], "j: restored from checkpoint ") || !strings.Contains(notices[1+run], "f], columns=[id]): pre-commit p50 ") ||
+			!strings.Contains(notices[1+run], ", commit p50 ") {
+			t.Errorf("run %d: %q", run, notices)
+		}
+		if n := notices[0]; !strings.HasPrefix(n, "j: 1 completed (success rate 100.0 %), duration p50 ") || !strings.HasSuffix(n, "; 0 failed in a row, 3 more are tolerated") {
 			t.Errorf("run %d: %q", run, n)
 		}
 		if one, _ := show(eng, `SHOW CHECKPOINTS FOR JOB '`+res.Job.ID()[:8]+`'`); len(one) != len(rows) {

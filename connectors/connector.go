@@ -251,6 +251,19 @@ type TimedSink interface {
 	TransactionTimeout() time.Duration
 }
 
+// TransactionLister is a Sink that knows its open transactions better than by what was written: by the other side's names.
+type TransactionLister interface {
+	// OpenTransactions are those of this process that are not known to be committed or aborted. It does not ask the other side.
+	OpenTransactions() []OpenTransaction
+}
+
+// OpenTransaction is a transaction that rows are written to, or that waits for its checkpoint to be committed.
+type OpenTransaction struct {
+	ID           string
+	Begun        time.Time // by the wall clock
+	PreCommitted bool
+}
+
 // Writer writes a subtask's rows. It is used by one goroutine.
 type Writer interface {
 	// Write takes the rows of b with their kinds. It may buffer; b is borrowed.

@@ -210,8 +210,19 @@ func (c ownedCommitter) Abort(ctx context.Context, keep []checkpoint.Committable
 
 // openSinks opens sinks and committers, and asks each sink to refuse what cannot work.
 func (at *attempt) openSinks(ctx context.Context, lineage string) (err error) {
-	at.sinks, err = at.makeSinks(ctx, lineage)
-	return err
+	if at.sinks, err = at.makeSinks(ctx, lineage); err != nil {
+		return err
+	}
+	for _, s := range at.sinks {
+		m := at.job.meterOf(s.id)
+		if s.committer == nil {
+			m.attach(nil)
+			continue
+		}
+		s.committer = timedCommitter{s.committer, m, at.job.o.Now}
+		m.attach(s.sink)
+	}
+	return nil
 }
 
 // makeSinks makes the job's sinks for a lineage, with their committers. Those made before an error are returned too.
@@ -280,6 +291,7 @@ func (at *attempt) start() {
 		at.spawn(named("the state of "+t.head.node.Name), func() error { return t.finish(at.ctx) })
 	}
 	at.spawn(named("the commit of a checkpoint by a sink"), func() error { return at.commitLoop(at.ctx) })
+	at.spawn(named("the ages of transactions"), at.watchLoop)
 	at.spawn(named("a source that is told of a checkpoint"), func() error { return at.noticeLoop(at.ctx) })
 	for _, n := range at.job.g.Nodes {
 		if src := at.sources[n.ID]; src != nil && src.DiscoveryInterval() > 0 {
@@ -391,6 +403,7 @@ func (at *attempt) close() {
 		}
 	}
 	for _, s := range at.sinks {
+		at.job.meterOf(s.id).attach(nil)
 		if s.committer != nil {
 			at.logClose(s.node, s.committer.Close())
 		}

@@ -82,7 +82,7 @@ func (at *attempt) newMember(n *Node, k int, cp *checkpoint.Checkpoint) *member 
 	case n.Sink != nil:
 		for _, s := range at.sinks {
 			if s.node == n {
-				m.sink = &sinkOperator{ctx: at.ctx, id: id, sink: s.sink, spec: s.spec, now: at.job.o.Now}
+				m.sink = &sinkOperator{ctx: at.ctx, id: id, sink: s.sink, spec: s.spec, now: at.job.o.Now, meter: at.job.meterOf(s.id)}
 			}
 		}
 		m.op = m.sink

@@ -234,6 +234,9 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 	l.job.last.Completed++
 	l.job.last.Pending = len(c.Pending)
 	l.job.mu.Unlock()
+	for _, m := range l.job.sinks {
+		m.published(c.Pending)
+	}
 	l.job.history.measured(c.ID, bytes, added, over)
 	l.at.forget(c.ID)
 	return nil
@@ -278,6 +281,9 @@ func (l *loop) committed(id checkpoint.ID) {
 	l.job.mu.Lock()
 	l.job.last.Committed, l.job.last.Pending = id, 0
 	l.job.mu.Unlock()
+	for _, m := range l.job.sinks {
+		m.confirmed(id)
+	}
 	l.job.history.checkBudget(l.at)
 	l.job.resolve(func(w *waiter) bool { return w.id != 0 && w.id <= id }, nil)
 }

@@ -59,6 +59,7 @@ type Job struct {
 	last     CheckpointStatus
 	meters   map[splitKey]*splitMeter
 	reread   reread
+	sinks    []*sinkMeter // in the graph's order; they have locks of their own
 	lineage  string
 	running  bool
 	stopInto string // savepoint directory of Stop, "" = none
@@ -85,7 +86,7 @@ func NewJob(g *Graph, o JobOptions) (*Job, error) {
 	}
 	return &Job{
 		g: g, o: o, ended: make(chan struct{}), wake: make(chan struct{}, 1),
-		counters: registry{m: map[counterKey]*Counter{}}, meters: map[splitKey]*splitMeter{},
+		counters: registry{m: map[counterKey]*Counter{}}, meters: map[splitKey]*splitMeter{}, sinks: sinkMetersOf(g),
 	}, nil
 }
 

@@ -20,6 +20,8 @@ type sinkOperator struct {
 	writer  connectors.Writer
 	pending []checkpoint.Committable // of the last PreCommit, until taken into the snapshot
 	final   bool                     // the job's last barrier has passed
+	meter   *sinkMeter
+	wrote   bool // rows, since the last barrier
 }
 
 // Open implements Operator. The job opens it after restore committed and aborted what it had to.
@@ -36,6 +38,10 @@ func (s *sinkOperator) Process(_ int, b *batch.Batch, _ Emitter) error {
 			WithDetail("no checkpoint holds them, so that they may be missing in the output").
 			WithHint("this is a fault in streamsql: please report it with the job, and run the job afresh (--restore none)")
 	}
+	if !s.wrote && b.Len() > 0 {
+		s.wrote = true
+		s.meter.writes(s.id.Index, s.now())
+	}
 	return s.writer.Write(s.ctx, b)
 }
 
@@ -47,10 +53,13 @@ func (s *sinkOperator) OnBarrier(b checkpoint.Barrier, _ Emitter) ([]byte, error
 	if err := checkpoint.Failpoint("precommit.before"); err != nil {
 		return nil, err
 	}
+	begin := s.now()
 	cs, err := s.writer.PreCommit(s.ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
+	s.wrote = false
+	s.meter.preCommitted(s.id.Index, b.ID, len(cs) > 0, s.now().Sub(begin))
 	for i := range cs {
 		c := &cs[i]
 		c.Sink, c.Checkpoint, c.Subtask, c.Lineage = s.spec.ID, b.ID, s.id.Index, s.spec.Job.Lineage

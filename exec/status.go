@@ -29,6 +29,7 @@ type Status struct {
 	Restarts      int
 	Nodes         []NodeStatus  // in the graph's order
 	Splits        []SplitStatus // by node, split
+	Sinks         []SinkStatus  // in the graph's order
 	Checkpoint    CheckpointStatus
 	LateDropped   int64
 	Skipped       int64
@@ -105,10 +106,14 @@ func (j *Job) splitMeter(op checkpoint.OperatorID, sp checkpoint.Split) *splitMe
 
 // Status is the job now.
 func (j *Job) Status() Status {
+	var sinks []SinkStatus // asked for without the job's lock: a connector may be busy
+	for _, m := range j.sinks {
+		sinks = append(sinks, m.status(j.o.Now()))
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Status{Name: j.o.Name, Lineage: j.lineage, State: j.state, Err: j.err, Started: j.started,
-		Restarts: j.restarts, Checkpoint: j.last}
+		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks}
 	if s.Err == nil {
 		s.Err = j.cause
 	}

@@ -299,6 +299,17 @@ func (s *sink) TransactionTimeout() time.Duration {
 	return time.Duration(s.timeout(*s.k)) * time.Millisecond
 }
 
+// OpenTransactions implements connectors.TransactionLister.
+func (s *sink) OpenTransactions() (out []connectors.OpenTransaction) {
+	if s.owner == nil {
+		return nil
+	}
+	for _, g := range s.owner.all() {
+		out = append(out, g.undecided()...)
+	}
+	return out
+}
+
 const (
 	defaultTxnTimeoutMs = 900_000 // transaction.max.timeout.ms of an unchanged broker
 	slotPatience        = time.Minute

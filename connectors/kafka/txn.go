@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
@@ -25,6 +27,7 @@ type txnGroup struct {
 	subtasks int // subtask parts in use under the prefix
 	log      *slog.Logger
 
+	ready     atomic.Bool // started
 	mu        sync.Mutex
 	cluster   cluster // set by configure
 	timeoutMs int64
@@ -79,6 +82,7 @@ func (g *txnGroup) start(ctx context.Context, k cluster, timeoutMs int64, slots 
 		}
 	}
 	g.slots = made
+	g.ready.Store(true)
 	return nil
 }
 
@@ -210,11 +214,6 @@ func (g *txnGroup) preCommit(ctx context.Context, m *member, id checkpoint.ID) (
 			s.state = slotFree // nothing reached the broker: there is no transaction
 			continue
 		}
-		if age := time.Now().UnixMilli() - s.startMs; 2*age > g.timeoutMs {
-			// Not committed yet: what is left of the timeout must hold the publish, the commit, and a restart if it comes to one.
-			g.log.Warn("kafka: a transaction has used more than half of its timeout before it is pre-committed", "transaction", s.id,
-				"checkpoint", id, "age_ms", age, "timeout_ms", g.timeoutMs, "hint", "checkpoint more often, or raise 'properties.transaction.timeout.ms'")
-		}
 		s.witness.topicID = g.topics[s.witness.topic]
 		s.ref = txnRef{id: s.id, pid: s.pid, epoch: s.epoch, tv: g.cluster.tv, ckpt: id, startMs: s.startMs, timeoutMs: g.timeoutMs,
 			records: s.acked, witness: s.witness, clusterID: g.cluster.id, bootstrap: g.c.servers[0], subtasks: g.subtasks, slots: len(g.slots)}
@@ -302,6 +301,21 @@ func (g *txnGroup) committed(ctx context.Context, id checkpoint.ID) error {
 		g.freed = make(chan struct{})
 	}
 	return nil
+}
+
+// undecided are the transactions that are not known to be committed or aborted.
+func (g *txnGroup) undecided() (out []connectors.OpenTransaction) {
+	if !g.ready.Load() { // the ids are being initialised, under the lock
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.slots {
+		if s.state == slotOpen || s.state == slotPrepared || s.state == slotCommitting {
+			out = append(out, connectors.OpenTransaction{ID: s.id, Begun: time.UnixMilli(s.startMs), PreCommitted: s.state != slotOpen})
+		}
+	}
+	return out
 }
 
 // stop closes the producers. Open transactions are aborted, prepared ones are left as they are.
