@@ -45,12 +45,13 @@ func TestSinkStatus(t *testing.T) {
 	q := bus.Queue("out")
 	q.SetTransactionTimeout(time.Second) // it is looked at every twentieth of it
 	var clock testClock
-	release := make(chan struct{})
+	release, commits := make(chan struct{}), make(chan struct{}, 10)
 	q.OnOp(func(op memory.Op) {
 		if op == memory.OpPreCommit {
 			clock.advance(20 * time.Millisecond)
 		}
 		if op == memory.OpCommit {
+			commits <- struct{}{}
 			<-release
 			clock.advance(30 * time.Millisecond)
 		}
@@ -94,6 +95,7 @@ func TestSinkStatus(t *testing.T) {
 	if len(s.Open) != 1 || !s.Open[0].PreCommitted || s.Open[0].Age < 521*time.Millisecond || s.PreCommit != (exec.Latency{P50: 20 * time.Millisecond, P99: 20 * time.Millisecond, Samples: 1}) {
 		t.Errorf("%+v", s)
 	}
+	<-commits
 	clock.advance(time.Second)
 	if s := j.Status().Sinks[0]; s.OldestPending < time.Second || s.OldestPending > s.Open[0].Age {
 		t.Errorf("%+v", s)
