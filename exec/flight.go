@@ -13,7 +13,7 @@ import (
 //
 //	"streamsql-inflight 1\n"
 //	channels: count, then per channel port, producing subtask, 8 bytes of shape, watermark, flags (1 idle, 2 catching up)
-//	messages: kind, channel, number on the channel from 1, bytes, then rows, a watermark or a status, then 8 bytes of hash
+//	messages: kind, channel, number on the channel from 1, bytes, then rows, a watermark, a status or nothing, then 8 bytes of hash
 //	the end: 0xff, per channel the number of its messages, 8 bytes of hash over all before
 //
 // The shape says which operator made the rows and what their columns are: rows of another plan are refused. Numbers are
@@ -275,6 +275,7 @@ func (r *flightReader) message(channels []flightChannel, seq []uint64, now ports
 		m.watermark = Watermark(p.varint())
 	case msgStatus:
 		m.idle = p.byte() != 0
+	case msgAfresh:
 	default:
 		p.bad("a message of kind %d", m.kind)
 	}

@@ -14,6 +14,7 @@ const (
 	msgPortEnd // of a gate to its task: event time has ended on all channels of a port
 	msgGivenUp // of a gate to its task: a barrier whose checkpoint a newer one has ended
 	msgNone    // a barrier that overtook the messages before it was here
+	msgAfresh  // of a restore: what was in flight on the channel is over, its producer says anew what event time is
 )
 
 // message is what travels on an exchange.
@@ -140,6 +141,9 @@ func (g *gate) accept(m message) []gateEvent {
 	}
 	switch m.kind {
 	case msgNone:
+	case msgAfresh:
+		in.wm, in.idle, in.catching = NoWatermark, false, false
+		g.advance()
 	case msgRows:
 		if in.idle {
 			g.setIdle(in, false)

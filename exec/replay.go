@@ -180,8 +180,9 @@ func (g *gate) channelOf(port int) int {
 	return slices.IndexFunc(g.inputs, func(in gateInput) bool { return in.port == port })
 }
 
-// resume makes the channels what they were when the barrier overtook, with the messages that were in flight. Idleness ends
-// behind them: whether a channel is idle now is for its producer to say, which says so only when it is.
+// resume makes the channels what they were when the barrier overtook, with the messages that were in flight. Behind them each
+// channel begins anew: its producer repeats its watermark, and says that it is idle when it is. It may read other splits than
+// before, which are behind what the channel had reached.
 func (g *gate) resume(f *flight) {
 	for i, c := range f.channels {
 		in := &g.inputs[i]
@@ -191,6 +192,6 @@ func (g *gate) resume(f *flight) {
 		g.arrive(m)
 	}
 	for i := range g.inputs {
-		g.arrive(message{kind: msgStatus, input: i})
+		g.arrive(message{kind: msgAfresh, input: i})
 	}
 }
