@@ -31,9 +31,9 @@ func TestMain(m *testing.M) { harness.Main(m) }
 //	run                        runs the statements as a job: exit code and messages
 //	live                       asks the systems only: streamsql check --live
 func TestPreflight(t *testing.T) {
-	e := &env{k: harness.SharedKafka(t), pg: harness.SharedPostgres(t), bin: harness.BuildStreamsql(t)}
-	e.db = e.pg.CreateDatabase(t)
+	e := &env{all: t, k: harness.SharedKafka(t), pg: harness.SharedPostgres(t), bin: harness.BuildStreamsql(t)}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		e.db = e.pg.CreateDatabase(t) // the tables of a file are its own
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "topic":
@@ -58,6 +58,7 @@ func TestPreflight(t *testing.T) {
 }
 
 type env struct {
+	all  *testing.T // the whole test, for what several files use
 	k    *harness.Broker
 	pg   *harness.PG
 	bin  string
@@ -74,7 +75,7 @@ func (e *env) run(t *testing.T, text string, args ...string) string {
 		"$NAME": fmt.Sprintf("preflight_%d", e.runs), "$NOWHERE": "127.0.0.1:1"}
 	if strings.Contains(text, "$TINYPG") {
 		if e.tiny == nil {
-			e.tiny = harness.Postgres(t, harness.PGMaxPrepared(1))
+			e.tiny = harness.Postgres(e.all, harness.PGMaxPrepared(1))
 			e.tiny.Exec(t, "postgres", "CREATE TABLE plain (id bigint)")
 		}
 		values["$TINYPG"] = e.tiny.DSN("postgres")
