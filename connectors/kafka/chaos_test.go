@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -78,9 +79,12 @@ func (c *chaos) die(s *sink, ws []connectors.Writer) {
 	}
 	last := c.lastID
 	c.zombies = append(c.zombies, func() {
+		// Nothing depends on how far it comes; against the broker in this process a fenced producer can wait for ever.
+		ctx, cancel := context.WithTimeout(testCtx(c.t), 20*time.Second)
+		defer cancel()
 		for _, w := range ws {
-			_ = w.Write(testCtx(c.t), ids(-1, 0))
-			_, _ = w.PreCommit(testCtx(c.t), last+1)
+			_ = w.Write(ctx, ids(-1, 0))
+			_, _ = w.PreCommit(ctx, last+1)
 		}
 		kill()
 	})
