@@ -13,7 +13,9 @@ import (
 // TestShowCheckpoints: the last checkpoints of a job, newest first, with a line that adds them up; those of earlier runs in
 // the same state directory stay listed.
 func TestShowCheckpoints(t *testing.T) {
-	ctx, dir := context.Background(), t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dir := t.TempDir()
 	out := filepath.Join(t.TempDir(), "out")
 	show := func(eng *Engine, statement string) (rows [][]string, notices []string) {
 		t.Helper()
@@ -47,6 +49,12 @@ func TestShowCheckpoints(t *testing.T) {
 		res, err := eng.Exec(ctx, `INSERT INTO f SELECT id FROM g`)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for len(res.Job.job.Status().Sinks[0].Open) == 0 { // something to commit
+			if ctx.Err() != nil {
+				t.Fatal(ctx.Err())
+			}
+			time.Sleep(time.Millisecond)
 		}
 		if _, err := res.Job.Checkpoint(ctx); err != nil {
 			t.Fatal(err)
