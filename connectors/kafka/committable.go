@@ -161,6 +161,13 @@ func (t *txnRef) String() string {
 // DescribeCommittable is a committable's payload for people, as "checkpoint show" prints it: id, producer, epoch, age
 // against the timeout at now, and the witness record.
 func DescribeCommittable(payload []byte, now time.Time) (string, error) {
+	if isAhead(payload) {
+		a, err := decodeAhead(payload)
+		if err != nil {
+			return "", err
+		}
+		return a.String() + "; they do not time out", nil
+	}
 	t, err := decodeTxnRef(payload)
 	if err != nil {
 		return "", err

@@ -21,14 +21,27 @@ import (
 // committer finishes transactions. All it knows is in the committables; a producer of this process that still holds
 // one is told afterwards, so that it can go on with its id.
 type committer struct {
-	s   *sink
-	adm admins
+	s     *sink
+	adm   admins
+	ahead *aheadCommitter
+}
+
+func newCommitter(s *sink, adm admins) *committer {
+	c := &committer{s: s, adm: adm}
+	c.ahead = &aheadCommitter{c: c, logs: map[string]*markerLog{}, keep: markerKeep}
+	return c
 }
 
 // Classify implements checkpoint.Committer.
 func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) ([]checkpoint.Outcome, error) {
 	out := make([]checkpoint.Outcome, len(cs))
+	if err := c.classifyAhead(ctx, cs, out); err != nil {
+		return nil, err
+	}
 	for i := range cs {
+		if isAhead(cs[i].Payload) {
+			continue
+		}
 		t, err := c.decode(ctx, &cs[i])
 		if err != nil {
 			return nil, err
@@ -42,14 +55,42 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 			c.s.log.Error("kafka: rows are lost and 'sink.recovery.on-lost-transaction' = 'ignore' goes on", "table", c.s.spec.Table.Name, "transaction", text)
 			o = checkpoint.OutcomeCommitted
 		}
-		level := slog.LevelInfo
-		if o != checkpoint.OutcomeOpen && o != checkpoint.OutcomeCommitted {
-			level = slog.LevelWarn
-		}
-		c.s.log.Log(ctx, level, "kafka: transaction of the restored checkpoint", "table", c.s.spec.Table.Name, "transaction", text, "outcome", o.String(), "reason", why)
+		c.tell(ctx, text, o, why)
 		out[i] = o
 	}
 	return out, nil
+}
+
+func (c *committer) tell(ctx context.Context, text string, o checkpoint.Outcome, why string) {
+	level := slog.LevelInfo
+	if o != checkpoint.OutcomeOpen && o != checkpoint.OutcomeCommitted {
+		level = slog.LevelWarn
+	}
+	c.s.log.Log(ctx, level, "kafka: transaction of the restored checkpoint", "table", c.s.spec.Table.Name, "transaction", text, "outcome", o.String(), "reason", why)
+}
+
+// classifyAhead fills in the outcomes of what the checkpoint keeps itself.
+func (c *committer) classifyAhead(ctx context.Context, cs []checkpoint.Committable, out []checkpoint.Outcome) error {
+	var list []checkpoint.Committable
+	var at []int
+	for i := range cs {
+		if isAhead(cs[i].Payload) {
+			list, at = append(list, cs[i]), append(at, i)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	got, why, err := c.ahead.classify(ctx, list)
+	if err != nil {
+		return err
+	}
+	for j, i := range at {
+		out[i] = got[j]
+		text, _ := DescribeCommittable(cs[i].Payload, time.Now())
+		c.tell(ctx, text, got[j], why[j])
+	}
+	return nil
 }
 
 func (c *committer) ignoreLost() bool {
@@ -62,17 +103,21 @@ func (c *committer) decode(ctx context.Context, cs *checkpoint.Committable) (txn
 	if err != nil {
 		return t, err
 	}
+	return t, c.sameCluster(ctx, t.clusterID, t.bootstrap, t.String())
+}
+
+func (c *committer) sameCluster(ctx context.Context, id, bootstrap, what string) error {
 	k, err := c.s.configure(ctx)
 	if err != nil {
-		return t, err
+		return err
 	}
-	if t.clusterID != "" && k.id != "" && t.clusterID != k.id {
-		return t, diag.New(diag.Lost, c.s.spec.Table.Options.Pos("properties.bootstrap.servers"),
-			"table %s: %s belongs to another kafka cluster", c.s.spec.Table.Name, t.String()).
-			WithDetail("it was written to cluster %s at %s, the table now points to cluster %s at %s", t.clusterID, t.bootstrap, k.id, c.s.c.servers[0]).
+	if id != "" && k.id != "" && id != k.id {
+		return diag.New(diag.Lost, c.s.spec.Table.Options.Pos("properties.bootstrap.servers"),
+			"table %s: %s belongs to another kafka cluster", c.s.spec.Table.Name, what).
+			WithDetail("it was written to cluster %s at %s, the table now points to cluster %s at %s", id, bootstrap, k.id, c.s.c.servers[0]).
 			WithHint("restore with the old servers once, stop with a savepoint, then change them")
 	}
-	return t, nil
+	return nil
 }
 
 // Commit implements checkpoint.Committer.
@@ -80,20 +125,36 @@ func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) err
 	if err := checkpoint.Failpoint("kafka.commit.before"); err != nil {
 		return err
 	}
-	for i := range cs {
-		t, err := c.decode(ctx, &cs[i])
+	for len(cs) > 0 {
+		n, err := c.commitNext(ctx, cs)
 		if err != nil {
 			return err
 		}
-		if err := c.commitOne(ctx, &t); err != nil {
-			return err
-		}
-		c.s.owner.settle(ctx, &t)
+		cs = cs[n:]
 		if err := checkpoint.Failpoint("kafka.commit.during"); err != nil {
 			return err
 		}
 	}
 	return checkpoint.Failpoint("kafka.commit.after")
+}
+
+// commitNext commits the first of cs: one transaction, or all records kept in checkpoints up to the next transaction.
+func (c *committer) commitNext(ctx context.Context, cs []checkpoint.Committable) (n int, err error) {
+	for n < len(cs) && isAhead(cs[n].Payload) {
+		n++
+	}
+	if n > 0 {
+		return n, c.ahead.commit(ctx, cs[:n])
+	}
+	t, err := c.decode(ctx, &cs[0])
+	if err != nil {
+		return 0, err
+	}
+	if err := c.commitOne(ctx, &t); err != nil {
+		return 0, err
+	}
+	c.s.owner.settle(ctx, &t)
+	return 1, nil
 }
 
 // commitOne drives t to committed with the stored identity. It never initialises an id. Codes that say "not yours" are
@@ -190,10 +251,18 @@ func (c *committer) Abort(ctx context.Context, keep []checkpoint.Committable) er
 		return err
 	}
 	timeout := c.s.timeout(k)
-	return c.s.at(inParallel(ctx, ids, func(ctx context.Context, id string) error {
+	err = inParallel(ctx, ids, func(ctx context.Context, id string) error {
 		_, err := initProducer(ctx, adm, id, timeout)
 		return err
-	}))
+	})
+	if err != nil {
+		return c.s.at(err)
+	}
+	c.ahead.swept, c.ahead.kept = true, map[markerID]bool{}
+	for i := range keep {
+		c.ahead.kept[markerOf(&keep[i])] = true
+	}
+	return nil
 }
 
 // idsToFence are the ids of the present layout, of the layouts the kept committables came from, and those the
@@ -202,10 +271,18 @@ func (c *committer) idsToFence(ctx context.Context, adm *kgo.Client, keep []chec
 	prefixes := map[string]bool{c.s.owner.prefix: true}
 	spared := map[string]bool{}
 	subtasks, slots := 1, c.s.slots
-	if c.s.owner.scope == "subtask" {
+	if c.s.owner.scope != "job" {
 		subtasks = max(1, c.s.spec.Parallel)
 	}
 	for i := range keep {
+		if isAhead(keep[i].Payload) { // initialising an id takes nothing from it
+			a, err := decodeAhead(keep[i].Payload)
+			if err != nil {
+				return nil, err
+			}
+			prefixes[prefixOf(a.id)], subtasks = true, max(subtasks, a.subtasks)
+			continue
+		}
 		t, err := c.decode(ctx, &keep[i])
 		if err != nil {
 			return nil, err
@@ -320,6 +397,7 @@ func inParallel(ctx context.Context, ids []string, f func(ctx context.Context, i
 
 // Close implements checkpoint.Committer.
 func (c *committer) Close() error {
+	c.ahead.close()
 	c.adm.close()
 	return nil
 }

@@ -102,8 +102,13 @@ func sinkModes(t *catalog.Table, upsert bool) ([]connectors.SinkMode, error) {
 	switch x.guarantee() {
 	case "exactly-once":
 		m.Delivery = connectors.TwoPhaseCommit
-		m.Reason += "; Kafka transactions, committed when the checkpoint is durable"
 		m.Weakness = embedded
+		if x.ahead() {
+			m.Reason += "; 'sink.commit-protocol' = 'write-ahead': rows are kept in the checkpoint and written with a marker record in one Kafka transaction after it is durable"
+			m.Commit = x.aheadCommitment()
+			break
+		}
+		m.Reason += "; Kafka transactions, committed when the checkpoint is durable"
 		m.Commit = x.commitment()
 	case "at-least-once":
 		m.Delivery = connectors.AtLeastOnce
@@ -131,6 +136,9 @@ func (x *table) checkSink() error {
 		return x.fail("sink.transactional-id-prefix", "option 'sink.transactional-id-prefix' is empty")
 	}
 	if err := x.checkPartitioner(); err != nil {
+		return err
+	}
+	if err := x.checkAhead(); err != nil {
 		return err
 	}
 	c, err := newClient(x.t, "embedded:0", nil)

@@ -28,6 +28,9 @@ func lintTable(s connectors.LintSpec, upsert bool) []lint.Finding {
 	if s.Use == connectors.UseSource {
 		return lintSource(x, c)
 	}
+	if x.ahead() {
+		return nil // no transaction is open but while it is committed
+	}
 	if s.Mode.Delivery == connectors.TwoPhaseCommit {
 		return lintTransactions(x, c, s)
 	}

@@ -5,6 +5,12 @@ import (
 	"github.com/streamsql/streamsql/sql/types"
 )
 
+const (
+	commitProtocolOption = "sink.commit-protocol"
+	maxBytesOption       = "sink.write-ahead.max-bytes"
+	markerTopicOption    = "sink.write-ahead.marker-topic"
+)
+
 // The options, in the order docs list them. Flink's keys keep Flink's meaning; where the default differs the text says
 // so.
 var topicOptions = []connectors.Option{
@@ -46,6 +52,9 @@ var sinkOptions = []connectors.Option{
 	{Key: "sink.semantic", Deprecated: "sink.delivery-guarantee", Flink: true, Type: connectors.EnumOption, Values: []string{"exactly-once", "at-least-once", "none"}, Doc: "old name of sink.delivery-guarantee"},
 	{Key: "sink.transactional-id-prefix", Flink: true, Doc: "prefix of the transactional ids, unique per cluster; default: made from the job's name and lineage"},
 	{Key: "sink.transaction-naming-strategy", Type: connectors.EnumOption, Default: "INCREMENTING", Values: []string{"INCREMENTING", "POOLING"}, Flink: true, Doc: "accepted for compatibility; ids are always pooled"},
+	{Key: commitProtocolOption, Type: connectors.EnumOption, Default: "transaction", Values: []string{"transaction", writeAhead}, Doc: "exactly-once: 'transaction' writes rows into an open transaction, 'write-ahead' keeps them in the checkpoint and writes them in one transaction when that is durable"},
+	{Key: maxBytesOption, Type: connectors.MemoryOption, Default: "256mb", Doc: "write-ahead: records one subtask may hold per checkpoint"},
+	{Key: markerTopicOption, Default: "streamsql-commits", Doc: "write-ahead: compacted topic that notes which checkpoints are in the topics; made when it is missing"},
 	{Key: "sink.parallelism", Type: connectors.IntOption, Flink: true, Doc: "number of writing subtasks"},
 	{Key: "sink.transaction-scope", Type: connectors.EnumOption, Default: "job", Values: []string{"job", "subtask"}, Doc: "one transaction per checkpoint for all writers of the job on a cluster, or one per writer"},
 	{Key: "sink.transactional-id-slots", Type: connectors.IntOption, Default: "5", Doc: "transactional ids used in turn, at least 3"},

@@ -42,12 +42,21 @@ func (s *sink) Inspect(ctx context.Context) (in connectors.Inspection, err error
 		if k.maxTimeoutMs > 0 {
 			max = fmt.Sprintf("transaction.max.timeout.ms is %d", k.maxTimeoutMs)
 		}
-		in.Facts = append(in.Facts, fmt.Sprintf("the brokers take transactions (transaction.version %d); %s, the timeout used is %d ms", k.tv, max, s.timeout(k)))
-		warnings, err := checkTimeout(s.spec.Table, s.spec.Job, k.maxTimeoutMs, s.timeout(k), s.c.txnTimeoutMs > 0)
+		used := s.timeout(k)
+		if s.x.ahead() {
+			used = s.aheadTimeout(k)
+		}
+		in.Facts = append(in.Facts, fmt.Sprintf("the brokers take transactions (transaction.version %d); %s, the timeout used is %d ms", k.tv, max, used))
+		warnings, err := checkTimeout(s.spec.Table, s.timedJob(), k.maxTimeoutMs, s.timeout(k), s.c.txnTimeoutMs > 0)
 		if err != nil {
 			return in, err
 		}
 		in.Findings = append(in.Findings, warnings...)
+		if s.x.ahead() {
+			if err := s.inspectMarkers(ctx, &in); err != nil {
+				return in, err
+			}
+		}
 		if k.maxTimeoutMs == 0 {
 			in.Findings = append(in.Findings, lint.Finding{Code: "SSQL-W605", Table: s.spec.Table.Name, Option: "connector",
 				Message: "table " + s.spec.Table.Name + ": transaction.max.timeout.ms of the brokers cannot be read",
@@ -61,6 +70,31 @@ func (s *sink) Inspect(ctx context.Context) (in connectors.Inspection, err error
 		in.Findings = append(in.Findings, rivals...)
 	}
 	return in, s.inspectTopics(ctx, &in)
+}
+
+// timedJob is the job as far as a transaction has to outlive its checkpoints: with write-ahead it lives for one commit.
+func (s *sink) timedJob() connectors.JobInfo {
+	j := s.spec.Job
+	if s.x.ahead() {
+		j.CheckpointInterval = 0
+	}
+	return j
+}
+
+// inspectMarkers looks at the marker topic, which a start would make.
+func (s *sink) inspectMarkers(ctx context.Context, in *connectors.Inspection) error {
+	cl, err := connect(ctx, s.c)
+	if err != nil {
+		return s.at(err)
+	}
+	defer cl.Close()
+	_, missing, err := s.findMarkers(ctx, kadm.NewClient(cl))
+	fact := "marker topic " + s.x.v.String(markerTopicOption) + " is there and compacted"
+	if missing {
+		fact = "marker topic " + s.x.v.String(markerTopicOption) + " does not exist; the start creates it, compacted"
+	}
+	in.Facts = append(in.Facts, fact)
+	return err
 }
 
 // rivals looks for other live owners of the prefix, without waiting and without becoming one.

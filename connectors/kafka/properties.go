@@ -17,6 +17,9 @@ import (
 
 const propertyPrefix = "properties."
 
+// defaultBatchBytes is max.request.size unless the table says otherwise.
+const defaultBatchBytes = 1 << 20
+
 // client is how to reach one cluster: the 'properties.*' options of a table, translated.
 type client struct {
 	servers   []string
@@ -336,7 +339,7 @@ func (r *propertyReader) finish(embedded string) error {
 	}, append(r.c.base, sec...)...)
 	r.c.producer = append([]kgo.Opt{
 		kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(5 * time.Millisecond),
-		kgo.ProducerBatchMaxBytes(1 << 20), kgo.MaxBufferedRecords(1 << 15), kgo.MaxBufferedBytes(64 << 20),
+		kgo.ProducerBatchMaxBytes(defaultBatchBytes), kgo.MaxBufferedRecords(1 << 15), kgo.MaxBufferedBytes(64 << 20),
 	}, r.c.producer...)
 	r.c.consumer = append([]kgo.Opt{
 		kgo.FetchMaxWait(300 * time.Millisecond), kgo.FetchMaxPartitionBytes(512 << 10), kgo.FetchMaxBytes(4 << 20),

@@ -48,7 +48,7 @@ func newSink(spec connectors.SinkSpec, upsert bool) (connectors.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{spec: spec, x: x, c: c, log: log, slots: int(x.v.Int("sink.transactional-id-slots")), topics: map[string][16]byte{}, partitions: map[string]int{}}
+	s := &sink{spec: spec, x: x, c: c, log: log, slots: x.slots(), topics: map[string][16]byte{}, partitions: map[string]int{}}
 	if s.layout, err = newLayout(x, spec.Schema, spec.Rowtime); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ var unsafeInID = regexp.MustCompile(`[^a-zA-Z0-9._]+`)
 // defaultPrefix is stable across restarts of a job and different for two jobs, also of equal name: the lineage differs.
 func (s *sink) defaultPrefix(scope string) string {
 	p := "streamsql-" + unsafeInID.ReplaceAllString(s.spec.Job.Name, "_")
-	if scope == "subtask" || s.spec.Job.Shared == nil {
+	if scope != "job" || s.spec.Job.Shared == nil {
 		p += "-" + unsafeInID.ReplaceAllString(s.spec.Table.Name, "_")
 	}
 	lineage := s.spec.Job.Lineage
@@ -96,6 +96,9 @@ func (s *sink) defaultPrefix(scope string) string {
 // claim finds or makes the owner of the sink's prefix.
 func claim(s *sink) (*owner, error) {
 	scope := s.x.v.Enum("sink.transaction-scope")
+	if s.x.ahead() {
+		scope = writeAhead
+	}
 	prefix := s.x.v.String("sink.transactional-id-prefix")
 	if prefix == "" {
 		prefix = s.defaultPrefix(scope)
@@ -111,7 +114,7 @@ func claim(s *sink) (*owner, error) {
 	}).(*owner)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.sinks) > 0 && !o.sinks[s.spec.ID] && (scope == "subtask" || o.scope == "subtask") {
+	if len(o.sinks) > 0 && !o.sinks[s.spec.ID] && (scope == "subtask" || o.scope != scope) {
 		return nil, diag.New(diag.Config, s.spec.Table.Options.Pos("sink.transactional-id-prefix"),
 			"table %s: transactional prefix '%s' is used by another sink of this job", s.spec.Table.Name, prefix).
 			WithHint("give each table its own 'sink.transactional-id-prefix', or use 'sink.transaction-scope' = 'job' for both")
@@ -293,8 +296,8 @@ func (s *sink) timeout(k cluster) int64 {
 func (s *sink) TransactionTimeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owner == nil || s.k == nil {
-		return 0
+	if s.owner == nil || s.k == nil || s.x.ahead() {
+		return 0 // write-ahead: what is not committed is in the checkpoint, and no transaction is open
 	}
 	return time.Duration(s.timeout(*s.k)) * time.Millisecond
 }
@@ -320,7 +323,7 @@ func (s *sink) Committer(ctx context.Context) (checkpoint.Committer, error) {
 	if s.owner == nil {
 		return nil, nil
 	}
-	return &committer{s: s, adm: admins{c: s.c}}, nil
+	return newCommitter(s, admins{c: s.c}), nil
 }
 
 // Open implements connectors.Sink.
@@ -346,6 +349,10 @@ func (s *sink) Open(ctx context.Context, subtask int) (connectors.Writer, error)
 	}
 	if err := s.owner.acquireLease(ctx, s.log); err != nil {
 		return nil, err
+	}
+	if s.x.ahead() {
+		w.ahead, err = s.openAhead(ctx, k, subtask)
+		return w, err
 	}
 	g := s.owner.group(subtask, s.spec.Parallel, s.log)
 	if err := g.start(ctx, k, s.timeout(k), s.slots, slotPatience); err != nil {

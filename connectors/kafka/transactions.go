@@ -228,6 +228,9 @@ func (x *transactions) Describe(c *checkpoint.Committable, now time.Time) string
 
 // Outcome implements connectors.TxnSystem.
 func (x *transactions) Outcome(ctx context.Context, c *checkpoint.Committable) (checkpoint.Outcome, string, error) {
+	if isAhead(c.Payload) {
+		return x.outcomeAhead(ctx, c)
+	}
 	r, err := decodeTxnRef(c.Payload)
 	if err != nil {
 		return checkpoint.OutcomeUnknown, "", err
@@ -291,8 +294,42 @@ func (x *transactions) Abort(ctx context.Context, t *connectors.Txn) error {
 	}
 }
 
+// committer is one that needs no job.
+func (x *transactions) committer(c *checkpoint.Committable) *committer {
+	return newCommitter(&sink{spec: connectors.SinkSpec{ID: c.Sink, Table: x.t}, c: x.c, log: x.log, k: &x.k}, x.adm)
+}
+
+// outcomeAhead looks for the marker, without taking anything from a job that may be alive.
+func (x *transactions) outcomeAhead(ctx context.Context, c *checkpoint.Committable) (checkpoint.Outcome, string, error) {
+	ref, err := decodeAhead(c.Payload)
+	if err == nil {
+		err = x.connect(ctx)
+	}
+	if err != nil {
+		return checkpoint.OutcomeUnknown, "", err
+	}
+	k := x.committer(c)
+	defer k.ahead.close()
+	return k.ahead.outcome(ctx, &aheadItem{ref, markerOf(c)})
+}
+
 // Commit implements connectors.TxnSystem.
 func (x *transactions) Commit(ctx context.Context, c *checkpoint.Committable) error {
+	k := x.committer(c)
+	if isAhead(c.Payload) {
+		a, err := decodeAhead(c.Payload)
+		if err == nil {
+			err = x.connect(ctx)
+		}
+		if err == nil {
+			err = x.lease(ctx, prefixOf(a.id))
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { k.ahead.close(); x.adm = k.adm }()
+		return k.ahead.commit(ctx, []checkpoint.Committable{*c})
+	}
 	r, err := decodeTxnRef(c.Payload)
 	if err != nil {
 		return err
@@ -300,7 +337,6 @@ func (x *transactions) Commit(ctx context.Context, c *checkpoint.Committable) er
 	if err := x.lease(ctx, prefixOf(r.id)); err != nil {
 		return err
 	}
-	k := committer{s: &sink{spec: connectors.SinkSpec{ID: c.Sink, Table: x.t}, c: x.c, log: x.log}, adm: x.adm}
 	defer func() { x.adm = k.adm }()
 	return k.commitOne(ctx, &r)
 }

@@ -87,17 +87,22 @@ func (g *txnGroup) start(ctx context.Context, k cluster, timeoutMs int64, slots 
 }
 
 func (g *txnGroup) newSlot(ctx context.Context, i int) (*slot, error) {
-	id := txnID(g.prefix, g.subtask, i)
-	cl, err := kgo.NewClient(g.c.opts(g.c.producer, []kgo.Opt{kgo.TransactionalID(id), kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.TransactionTimeout(time.Duration(g.timeoutMs) * time.Millisecond)})...)
+	return openSlot(ctx, g.c, txnID(g.prefix, g.subtask, i), g.timeoutMs)
+}
+
+// openSlot initialises id, which aborts what is open on it and fences who wrote that, and keeps its producer.
+func openSlot(ctx context.Context, c *client, id string, timeoutMs int64) (*slot, error) {
+	cl, err := kgo.NewClient(c.opts(c.producer, []kgo.Opt{kgo.TransactionalID(id), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.TransactionTimeout(time.Duration(timeoutMs) * time.Millisecond)})...)
 	if err != nil {
 		return nil, diag.New(diag.Config, diag.Pos{}, "kafka producer cannot be made").Wrap(err)
 	}
-	if _, _, err := cl.ProducerID(ctx); err != nil {
+	pid, epoch, err := cl.ProducerID(ctx)
+	if err != nil {
 		cl.Close()
-		return nil, explainInit(err, id, g.timeoutMs)
+		return nil, explainInit(err, id, timeoutMs)
 	}
-	return &slot{id: id, cl: cl}, nil
+	return &slot{id: id, cl: cl, pid: pid, epoch: epoch}, nil
 }
 
 // join adds a writer. One that joins after others passed a barrier gets a transaction of its own for its first epoch.

@@ -33,6 +33,8 @@ type writer struct {
 	member member
 	cur    *slot // the transaction of the epoch after member.after, nil before its first row
 
+	ahead *aheadWriter // write-ahead
+
 	plain *slot // at-least-once and none: a producer without transactions
 }
 
@@ -224,6 +226,9 @@ func (s *sink) allows(topic string) bool {
 
 // produce hands the slab's records to the producer.
 func (w *writer) produce(ctx context.Context, sl *slab) error {
+	if w.ahead != nil {
+		return w.keep(sl)
+	}
 	target, err := w.target(ctx)
 	if err != nil {
 		return err
@@ -272,6 +277,9 @@ func (w *writer) PreCommit(ctx context.Context, id checkpoint.ID) ([]checkpoint.
 	}
 	if w.plain != nil {
 		return nil, w.flushPlain(ctx)
+	}
+	if w.ahead != nil {
+		return w.preCommitAhead(id)
 	}
 	if w.cur != nil {
 		// Rows behind the barrier go through another producer, and must not overtake these: of a key the last record counts.

@@ -80,6 +80,9 @@ func newFixture(t *testing.T) *fixture { return newFixtureWith(t, setup{}) }
 func newFixtureWith(t *testing.T, s setup) *fixture {
 	t.Helper()
 	f := &fixture{t: t, k: s.k, pg: s.pg, sinks: s.sinks, bin: harness.BuildStreamsql(t), name: harness.UniqueName(t)}
+	if s.name != "" {
+		f.name = s.name
+	}
 	if f.k == nil {
 		f.k = harness.SharedKafka(t)
 	}
