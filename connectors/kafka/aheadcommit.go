@@ -301,7 +301,7 @@ func (a *aheadCommitter) marker(it *aheadItem) (*kgo.Record, error) {
 func (a *aheadCommitter) expired(it aheadItem, oldest checkpoint.ID) []*kgo.Record {
 	m := it.mark
 	m.ckpt = oldest
-	old, floor := a.logs[it.ref.markers].expired(m, time.Now().Add(-a.keep))
+	old, floor := a.logs[it.ref.markers].expired(m, a.keep)
 	if len(old) == 0 {
 		return nil
 	}

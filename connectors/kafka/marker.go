@@ -125,9 +125,16 @@ func (l *markerLog) has(m markerID) (committed, known bool) {
 	return false, m.ckpt > l.floor[m.floorKey()]
 }
 
-// expired are the oldest markers of m's sink, of checkpoints before m's, that were written before the given time, and the
-// floor they leave.
-func (l *markerLog) expired(m markerID, before time.Time) (out []markerID, floor checkpoint.ID) {
+// expired are the oldest markers of m's sink, of checkpoints before m's, that are older than the sink's newest by keep, and
+// the floor they leave. Time in which the job was down does not count: nobody had a chance to ask.
+func (l *markerLog) expired(m markerID, keep time.Duration) (out []markerID, floor checkpoint.ID) {
+	var newest time.Time
+	for o, at := range l.marks {
+		if o.lineage == m.lineage && o.sink == m.sink && at.After(newest) {
+			newest = at
+		}
+	}
+	before := newest.Add(-keep)
 	live := l.order[:0]
 	for _, o := range l.order {
 		at, ok := l.marks[o]
