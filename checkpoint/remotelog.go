@@ -274,14 +274,13 @@ func (l *remoteLog) fault(what string, err error) error {
 		WithHint("check that it can be reached, and the credentials: reading, writing, listing and removing objects")
 }
 
-// lost is the error of an owner that another has replaced.
+// lost is the error of an owner that another has replaced; by is its entry, without an owner when it is gone.
 func (l *remoteLog) lost(by *logEntry) error {
-	if by.By == "" {
-		return errorf(diag.Conflict, "the checkpoints in %s were taken over", l.objects).
-			WithHint("one process at a time runs a job; this one has stopped writing")
-	}
-	return errorf(diag.Conflict, "the checkpoints in %s were taken over", l.objects).
-		WithDetail("by process %d on %s since %s; its fencing number is %d, ours %d",
-			by.Owner.PID, by.Owner.Host, by.Owner.Since.UTC().Format(time.RFC3339), by.Owner.Fence, l.owner.Fence).
+	err := errorf(diag.Conflict, "the checkpoints in %s were taken over", l.objects).
 		WithHint("one process at a time runs a job; this one has stopped writing")
+	if by.By == "" {
+		return err
+	}
+	return err.WithDetail("by process %d on %s since %s; its fencing number is %d, ours %d",
+		by.Owner.PID, by.Owner.Host, by.Owner.Since.UTC().Format(time.RFC3339), by.Owner.Fence, l.owner.Fence)
 }

@@ -207,14 +207,7 @@ func (c *checkRun) json(code int) {
 			doc.Findings = append(doc.Findings, b)
 		}
 	}
-	writeJSON(c.out, doc)
-}
-
-func writeJSON(out io.Writer, v any) {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // a reader that went away
+	_ = printJSON(c.out, doc) // a reader that went away
 }
 
 // explainRule prints a rule of docs/lints.md.
@@ -268,7 +261,7 @@ func explainFile(args []string, out, errs io.Writer) int {
 	})
 	switch {
 	case format == "json" && code == exitOK:
-		writeJSON(out, all)
+		_ = printJSON(out, all) // a reader that went away
 	case format == "text":
 		for i, g := range all {
 			if i > 0 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -192,7 +191,5 @@ func reconciledJSON(out io.Writer, rs []streamsql.Reconciled) error {
 		}
 		list = append(list, l)
 	}
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(list)
+	return printJSON(out, list)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -278,15 +277,6 @@ func sizes(c *checkpoint.Checkpoint) (files int, bytes int64) {
 		}
 	}
 	return files, bytes
-}
-
-func printJSON(out io.Writer, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", b)
-	return err
 }
 
 // listed is a savepoint in a list.

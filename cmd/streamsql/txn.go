@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -230,9 +229,7 @@ func (f *txnFlags) show(rs []streamsql.TxnReport) error {
 			}
 			list = append(list, j)
 		}
-		e := json.NewEncoder(f.out)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return printJSON(f.out, list)
 	}
 	var sb strings.Builder
 	for _, r := range rs {
