@@ -143,11 +143,14 @@ func TestAheadAnswerLost(t *testing.T) {
 			c := committerOf(t, aheadSink(t, e, topic, 2, 2))
 			left := 2
 			e.fake.ControlKey(int16(kmsg.EndTxn), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+				e.fake.KeepControl()
+				req := kreq.(*kmsg.EndTxnRequest)
+				if !req.Commit { // of a transaction that the first lost answer left unfinished
+					return nil, nil, false
+				}
 				if left--; left < 0 {
 					return nil, nil, false
 				}
-				e.fake.KeepControl()
-				req := kreq.(*kmsg.EndTxnRequest)
 				if applied { // by another hand, so that the answer is not the commit's own
 					adm, err := kgo.NewClient(append(endTxnOpts(tv), kgo.SeedBrokers(e.addr))...)
 					must(t, err)
