@@ -34,8 +34,15 @@ type node struct {
 	id                           int
 	dir                          string
 	internal, client, controller int // ports
+	via                          []via
 	mu                           sync.Mutex
 	proc                         *Process // nil before the first start
+}
+
+// via is a listener of KafkaVia.
+type via struct {
+	port       int
+	advertised string // "host:port"
 }
 
 // SharedKafka returns the broker of this test binary, started on first use: KafkaDefault, one node, no security.
@@ -122,6 +129,16 @@ func (b *Broker) prepare() (err error) {
 				return err
 			}
 		}
+		for _, by := range b.opts.via {
+			var v via
+			if v.port, err = freePort(); err != nil {
+				return err
+			}
+			if v.advertised, err = by(fmt.Sprintf("127.0.0.1:%d", v.port)); err != nil {
+				return err
+			}
+			n.via = append(n.via, v)
+		}
 		b.nodes = append(b.nodes, n)
 	}
 	for _, n := range b.nodes {
@@ -193,6 +210,15 @@ func (b *Broker) addrs(client bool) []string {
 		a = append(a, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	return a
+}
+
+// Via returns the bootstrap servers for clients that come by the way of the i-th KafkaVia.
+func (b *Broker) Via(i int) string {
+	var a []string
+	for _, n := range b.nodes {
+		a = append(a, n.via[i].advertised)
+	}
+	return strings.Join(a, ",")
 }
 
 // CAFile returns the PEM file of the authority that signed the broker's certificate, "" without KafkaTLS.

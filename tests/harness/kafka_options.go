@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -28,6 +29,7 @@ type kafkaOptions struct {
 	pass    string
 	tls     bool
 	mtls    bool
+	via     []func(listen string) (addr string, err error)
 }
 
 // KafkaVersion runs another release of Apache Kafka than KafkaDefault.
@@ -62,6 +64,13 @@ func KafkaTLS() KafkaOption { return func(o *kafkaOptions) { o.tls = true } }
 
 // KafkaMutualTLS is KafkaTLS where the client must show a certificate too: Broker.ClientCertFile and ClientKeyFile.
 func KafkaMutualTLS() KafkaOption { return func(o *kafkaOptions) { o.tls, o.mtls = true, true } }
+
+// KafkaVia gives each node one more plain listener, whose clients are told to come by another way: by is called with the listener's
+// address before the node starts and returns the address to advertise, "host:port", such as that of a proxy. Broker.Via has what clients
+// are to be given. The option may be given several times; whatever the harness itself does goes past all of them.
+func KafkaVia(by func(listen string) (addr string, err error)) KafkaOption {
+	return func(o *kafkaOptions) { o.via = append(o.via, by) }
+}
 
 // secured reports whether clients connect to a listener other than the plain one that the harness itself uses.
 func (o *kafkaOptions) secured() bool { return o.tls || o.sasl != "" }
@@ -121,7 +130,13 @@ func (o *kafkaOptions) properties(n *node, voters string, certs *certificates) s
 		listeners = append(listeners, fmt.Sprintf("CLIENT://127.0.0.1:%d", n.client))
 		protocols += ",CLIENT:" + o.clientProtocol()
 	}
-	p["advertised.listeners"] = strings.Join(listeners, ",")
+	advertised := slices.Clone(listeners)
+	for i, v := range n.via {
+		listeners = append(listeners, fmt.Sprintf("VIA%d://127.0.0.1:%d", i, v.port))
+		advertised = append(advertised, fmt.Sprintf("VIA%d://%s", i, v.advertised))
+		protocols += fmt.Sprintf(",VIA%d:PLAINTEXT", i)
+	}
+	p["advertised.listeners"] = strings.Join(advertised, ",")
 	p["listeners"] = strings.Join(append(listeners, fmt.Sprintf("CONTROLLER://127.0.0.1:%d", n.controller)), ",")
 	p["listener.security.protocol.map"] = protocols
 	o.securityProperties(p, certs)
