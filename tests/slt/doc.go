@@ -6,6 +6,8 @@
 //	straight    parallelism 1, checkpoints only where the script looks at a result
 //	barriers    a checkpoint after every feed
 //	crash       a failure at one named point of the protocol after every feed, and a restart; for each point
+//	unaligned   parallelism 2 and barriers that overtake rows, a failure at one point and a restart; a changelog is compared by
+//	            what it leaves, as a barrier may cut the rows of a feed in two
 //	resume      after every feed the job is stopped and started again at another parallelism, with little memory for state
 //
 // "Same" is the final table of every sink, and for two-phase-commit sinks also the multiset of committed rows, unless the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,7 @@ type runner struct {
 	clock        atomic.Int64 // ns that the clock was moved on
 	turn         int          // counts resumes, for the next parallelism
 	hits         int          // failures at points
+	inFlight     int          // checkpoints that held rows in flight
 	started      bool
 	straightOnly bool
 }
@@ -75,6 +77,10 @@ func newRunner(t *testing.T, m mode) *runner {
 		dir = t.TempDir()
 		o.Memory = 64 << 10
 		o.Settings["parallelism.default"] = "2"
+	}
+	if m.overtake {
+		o.Settings["parallelism.default"] = "2"
+		o.Settings["execution.checkpointing.unaligned.enabled"] = "true"
 	}
 	var err error
 	if r.eng, err = streamsql.Open(dir, o); err != nil {
@@ -361,6 +367,10 @@ func (r *runner) sync() string {
 }
 
 func (r *runner) covered(live []*job) bool {
+	if r.mode.overtake && slices.ContainsFunc(live, func(j *job) bool { return j.job.Status().Checkpoint.InFlight > 0 }) {
+		r.inFlight++
+		return false // rows are in the checkpoint, and not yet in the results
+	}
 	read := map[checkpoint.Split]bool{}
 	for _, j := range live {
 		for _, s := range j.job.Status().Splits {
@@ -513,6 +523,9 @@ func (r *runner) same(d *datadriven.TestData, got string) bool {
 		if slices.ContainsFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == "loose" }) {
 			return true // a table is expected beside it
 		}
+		if r.mode.overtake {
+			return maps.Equal(fold(a), fold(b)) // where a barrier cuts the rows of a feed, and so mini-batches, is not fixed
+		}
 		slices.Sort(a)
 		slices.Sort(b)
 	case d.Cmd == "query":
@@ -520,6 +533,24 @@ func (r *runner) same(d *datadriven.TestData, got string) bool {
 		slices.Sort(b)
 	}
 	return slices.Equal(a, b)
+}
+
+// fold is what a changelog leaves: rows and how many of each.
+func fold(log []string) map[string]int {
+	out := map[string]int{}
+	for _, l := range log {
+		row, n := l, 1
+		if i := strings.IndexByte(l, '('); i == 2 { // else an error
+			row = l[i:]
+			if l[:i] == "-U" || l[:i] == "-D" {
+				n = -1
+			}
+		}
+		if out[row] += n; out[row] == 0 {
+			delete(out, row)
+		}
+	}
+	return out
 }
 
 // drain reads a result.

@@ -37,6 +37,7 @@ type mode struct {
 	barriers bool   // checkpoint after every feed
 	crash    string // fail here at the checkpoint after every feed
 	resume   bool   // stop after every feed and go on at the next parallelism
+	overtake bool   // barriers overtake rows (unaligned checkpoints), at a parallelism of 2
 }
 
 func points() []string { return slices.Concat(checkpointPoints, restorePoints) }
@@ -55,6 +56,14 @@ func modes(script string) []mode {
 		p := ps[(int(first)+i*3)%len(ps)]
 		out = append(out, mode{name: "crash/" + p, crash: p})
 	}
+	unaligned := checkpointPoints
+	if !*allPoints {
+		i := int(first) % len(unaligned)
+		unaligned = unaligned[i : i+1]
+	}
+	for _, p := range unaligned {
+		out = append(out, mode{name: "unaligned/" + p, crash: p, overtake: true})
+	}
 	return out
 }
 
@@ -65,6 +74,7 @@ func TestScripts(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	hits := map[string]int{} // by point
+	inFlight := 0
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f, ".slt"), func(t *testing.T) {
 			jobs := false
@@ -79,12 +89,17 @@ func TestScripts(t *testing.T) {
 				t.Run(m.name, func(t *testing.T) {
 					r := runScript(t, f, m)
 					hits[m.crash] += r.hits
+					inFlight += r.inFlight
 				})
 			}
 		})
 	}
+	t.Logf("%d checkpoints held rows in flight", inFlight)
 	if flag.Lookup("test.run").Value.String() != "" {
 		return // not all scripts ran
+	}
+	if inFlight == 0 && !t.Failed() {
+		t.Error("no barrier overtook a row")
 	}
 	for _, p := range points() {
 		if hits[p] == 0 && !t.Failed() {
