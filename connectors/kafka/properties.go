@@ -34,6 +34,7 @@ type client struct {
 	acks           string // "all", "1", "0"
 	idempotent     bool
 	txnTimeoutMs   int64 // properties.transaction.timeout.ms, 0 = not given
+	maxPoll        int   // properties.max.poll.records: records a reader hands on at a time, 0 = as many as fit into a batch
 	warnings       []string
 }
 
@@ -207,6 +208,7 @@ func consumerHandlers(h map[string]handler) {
 	h["max.partition.fetch.bytes"] = consumerOpt(func(r *propertyReader, k, v string) kgo.Opt {
 		return kgo.FetchMaxPartitionBytes(int32(r.int(k, v, 1, maxInt32)))
 	})
+	h["max.poll.records"] = func(r *propertyReader, k, v string) { r.c.maxPoll = int(r.int(k, v, 1, maxInt32)) }
 	h["check.crcs"] = func(r *propertyReader, k, v string) {
 		if r.oneOf(k, v, "true", "false") == "false" {
 			r.c.consumer = append(r.c.consumer, kgo.DisableFetchCRCValidation())
@@ -220,7 +222,7 @@ var inert = []string{
 	"auto.commit.interval.ms", "batch.size", "client.dns.lookup", "default.api.timeout.ms", "delivery.timeout.ms",
 	"fetch.message.max.bytes", "flink.partition-discovery.interval-millis", "group.instance.id", "group.protocol",
 	"heartbeat.interval.ms", "key.deserializer", "key.serializer", "max.block.ms", "max.poll.interval.ms",
-	"max.poll.records", "metadata.max.idle.ms", "metric.reporters", "metrics.num.samples", "metrics.recording.level",
+	"metadata.max.idle.ms", "metric.reporters", "metrics.num.samples", "metrics.recording.level",
 	"metrics.sample.window.ms", "partition.assignment.strategy", "partition.discovery.interval.ms",
 	"receive.buffer.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "retries", "retry.backoff.max.ms",
 	"retry.backoff.ms", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms", "security.providers",

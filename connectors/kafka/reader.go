@@ -153,6 +153,9 @@ func (r *reader) Next(ctx context.Context, out *batch.Builder) (connectors.Progr
 	}
 	f := r.queue[0]
 	n := min(len(f.recs), max(1, batch.Size-out.Len()))
+	if most := r.s.c.maxPoll; most > 0 {
+		n = min(n, most)
+	}
 	p, err := r.take(ctx, f, n, out)
 	if err != nil {
 		return p, err

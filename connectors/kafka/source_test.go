@@ -219,6 +219,31 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// 'properties.max.poll.records' bounds the rows of one step, between which barriers pass, and loses none.
+func TestMaxPollRecords(t *testing.T) {
+	e := fake(t, 2)
+	topic := e.topic(t, 1)
+	e.produce(t, idRecs(topic, 0, 0, 50, time.Time{})...)
+	s := sourceOf(t, e.table(topic, idCols, "scan.bounded.mode", "latest-offset", "properties.max.poll.records", "7"), job("j"))
+	r, err := s.Open(testCtx(t), startPositions(t, s))
+	must(t, err)
+	defer r.Close()
+	var got []string
+	for done := false; !done; {
+		b := batch.NewBuilder(s.spec.Schema)
+		p, err := r.Next(testCtx(t), b)
+		must(t, err)
+		if b.Len() > 7 {
+			t.Errorf("%d rows at once", b.Len())
+		}
+		got = append(got, rowTexts(b.Finish())...)
+		done = p.Done
+	}
+	if want := idRows(0, 50); !slices.Equal(got, want) {
+		t.Errorf("rows:\n got %v\nwant %v", got, want)
+	}
+}
+
 // New partitions are read from their first record, whatever the start mode.
 func TestDiscovery(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *env) {
