@@ -27,12 +27,13 @@ import (
 // FailpointEnv is the environment variable that arms a failpoint.
 const FailpointEnv = "STREAMSQL_FAILPOINT"
 
-// failpoint is an armed point.
+// failpoint is an armed point, or with counts one that only counts the visits of all points.
 type failpoint struct {
 	name   string
 	hit    int64
 	action func(name string) error
 	visits atomic.Int64
+	counts *sync.Map // name → *atomic.Int64
 }
 
 var (
@@ -49,6 +50,10 @@ func Failpoint(name string) error {
 	if f == nil {
 		return envErr
 	}
+	if f.counts != nil {
+		f.count(name)
+		return nil
+	}
 	if f.name != name || f.visits.Add(1) != f.hit {
 		return nil
 	}
@@ -59,6 +64,35 @@ func Failpoint(name string) error {
 func SetFailpoint(spec string) error {
 	envOnce.Do(func() {})
 	return setFailpoint(spec)
+}
+
+// CountFailpoints arms nothing and counts the visits of every point from here on: what a run passes, and how often, tells
+// where a later one can be made to fail.
+func CountFailpoints() {
+	envOnce.Do(func() {})
+	armed.Store(&failpoint{counts: &sync.Map{}})
+}
+
+// FailpointVisits are the visits of each point since CountFailpoints; nil when they are not counted.
+func FailpointVisits() map[string]int64 {
+	f := armed.Load()
+	if f == nil || f.counts == nil {
+		return nil
+	}
+	out := map[string]int64{}
+	f.counts.Range(func(name, n any) bool {
+		out[name.(string)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return out
+}
+
+func (f *failpoint) count(name string) {
+	n, ok := f.counts.Load(name)
+	if !ok {
+		n, _ = f.counts.LoadOrStore(name, &atomic.Int64{})
+	}
+	n.(*atomic.Int64).Add(1)
 }
 
 // FailpointHit reports whether the armed point has acted.

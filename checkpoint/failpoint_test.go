@@ -43,3 +43,23 @@ func BenchmarkFailpoint(b *testing.B) {
 		}
 	}
 }
+
+// Goal: what a run passes can be counted, and counting makes nothing fail. Method: visit two points.
+func TestCountFailpoints(t *testing.T) {
+	defer func() { _ = SetFailpoint("") }()
+	if FailpointVisits() != nil {
+		t.Error("visits are counted before they were asked for")
+	}
+	CountFailpoints()
+	for _, name := range []string{"a", "b", "a"} {
+		if err := Failpoint(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := FailpointVisits(); len(got) != 2 || got["a"] != 2 || got["b"] != 1 {
+		t.Errorf("visits %v", got)
+	}
+	if err := SetFailpoint("a"); err != nil || FailpointVisits() != nil {
+		t.Error("visits are counted after a point was armed", err)
+	}
+}

@@ -30,11 +30,15 @@ func (s *steady) tell(wall, mono time.Duration) time.Duration {
 }
 
 // steadyClock is the clock of a job that was given none.
-func steadyClock() func() time.Time {
+func steadyClock() func() time.Time { return SteadyClock(time.Now) }
+
+// SteadyClock is the clock a job makes of a wall clock that may be set while it runs: it never steps back. The result may be
+// called by several goroutines when wall may.
+func SteadyClock(wall func() time.Time) func() time.Time {
 	var s steady
 	begun := time.Now().Add(-1) // mono is never 0
 	return func() time.Time {
-		now := time.Now()
-		return time.Unix(0, int64(s.tell(time.Duration(now.UnixNano()), now.Sub(begun))))
+		mono := time.Since(begun)
+		return time.Unix(0, int64(s.tell(time.Duration(wall().UnixNano()), mono)))
 	}
 }
