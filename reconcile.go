@@ -271,6 +271,16 @@ func (r *reconciler) whole(ctx context.Context, op checkpoint.OperatorID, t *cat
 // clocks are what reads the clock or chance in an operator's label.
 var clocks = []string{"NOW()", "RAND(", "RAND_INTEGER(", "UUID()", "UNIX_TIMESTAMP()", "PROCTIME()", "LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_ROW_TIMESTAMP"}
 
+// Unrepeatable is why a job's query can give other rows for the same input; "" = it does not, as far as the plan shows.
+func Unrepeatable(p *planner.Plan) string {
+	for _, n := range p.Graph.Nodes {
+		if why := unrepeatable(n); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
 // unrepeatable is why an operator can give other rows for the same input; "" = it does not.
 func unrepeatable(n *exec.Node) string {
 	if strings.HasPrefix(n.Name, "LookupJoin") {

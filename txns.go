@@ -125,6 +125,12 @@ func (x *Txns) add(t *catalog.Table, embedded string, byTable map[string]int, si
 	return nil
 }
 
+// PlanScript plans the INSERTs and statement sets of a script, in order. Definitions and settings take effect in memory, nothing is
+// contacted. embedded is the address of an embedded broker, "" = none.
+func PlanScript(text string, settings map[string]string, embedded string) ([]*planner.Plan, error) {
+	return planScript(text, settings, embedded)
+}
+
 // planScript plans the INSERTs and statement sets of a script; definitions and settings take effect in memory.
 func planScript(text string, settings map[string]string, embedded string) ([]*planner.Plan, error) {
 	e, err := Open("", &Options{Settings: settings, EmbeddedAddr: embedded})

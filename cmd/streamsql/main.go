@@ -37,6 +37,7 @@ func commands() []command {
 		{"savepoint", "create…", "take, list, show, verify and dispose savepoints, and compare them with a changed file", savepointCommand},
 		{"stop", "", "stop a job of a running process with a final checkpoint or a savepoint", stopCommand},
 		{"reconcile", "FILE…", "compare what sinks hold with what sources and queries give, at a checkpoint", reconcileCommand},
+		{"chaos", "FILE…", "check exactly-once on your own job: kill, suspend and rescale it over shadows of its sinks", chaosCommand},
 		{"demo", "", "exactly-once through kill -9, on an embedded broker and real data", runDemo},
 		{"version", "", "print the version", printVersion},
 	}
