@@ -223,7 +223,12 @@ func (s *DirStore) NextID() ID {
 // the checkpoint survives.
 func (s *DirStore) Reserve(ctx context.Context, id ID) error {
 	dir := s.fs.PathJoin(s.dir, chkName(id))
-	if err := mkdirAllSynced(s.fs, dir); err != nil {
+	// It may be there: an earlier call could not make it durable.
+	err := s.fs.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = syncDir(s.fs, s.dir)
+	}
+	if err != nil {
 		return errorf(diag.External, "checkpoint %d cannot start: state directory %q", id, s.dir).Wrap(err)
 	}
 	s.mu.Lock()
@@ -353,6 +358,11 @@ func (s *DirStore) Latest(ctx context.Context) (c *Checkpoint, confirmed bool, e
 	c, err = readManifest(s.fs, s.dir, id)
 	if err != nil {
 		return nil, false, unreadable(id, err)
+	}
+	// Its writer may have been killed between giving the manifest its name and making that durable. What is done now, on the
+	// strength of it, must not outlive it.
+	if err := syncDir(s.fs, s.fs.PathJoin(s.dir, chkName(id))); err != nil {
+		return nil, false, errorf(diag.External, "checkpoint %d cannot be made durable in %q", id, s.dir).Wrap(err)
 	}
 	s.mu.Lock()
 	s.restored = id

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -42,13 +43,14 @@ var ErrExists = errors.New("the object exists")
 // DirObjects is an ObjectStore in a directory: each object is a file. Create links a complete file to its name, which fails
 // where the name is taken, on network file systems too.
 type DirObjects struct {
-	fs  vfs.FS
-	dir string
+	fs   vfs.FS
+	dir  string
+	dirs sync.Map // those known to be durable, by path
 }
 
 // OpenDirObjects opens the directory, which it makes if need be.
 func OpenDirObjects(fs vfs.FS, dir string) (*DirObjects, error) {
-	return &DirObjects{fs: fs, dir: dir}, mkdirAllSynced(fs, dir)
+	return &DirObjects{fs: fs, dir: dir}, EnsureDir(fs, dir, 0o755)
 }
 
 // String is the directory.
@@ -81,7 +83,12 @@ func (d *DirObjects) write(ctx context.Context, key string, r io.Reader, name fu
 	}
 	path := d.path(key)
 	dir := d.fs.PathDir(path)
-	if err := mkdirAllSynced(d.fs, dir); err != nil {
+	if _, known := d.dirs.Load(dir); !known {
+		if err := EnsureDir(d.fs, dir, 0o755); err != nil {
+			return err
+		}
+		d.dirs.Store(dir, true)
+	} else if err := mkdirAllSynced(d.fs, dir); err != nil {
 		return err
 	}
 	tmp := path + "." + NewLineage() + ".tmp"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ type ownerRecord struct {
 // Own takes the state directory dir, creating it when it does not exist. The error is a Conflict when another process,
 // or another job of this process, owns it; it names the holder.
 func Own(fs vfs.FS, dir string) (*Owner, error) {
-	if err := mkdirAllSynced(fs, dir); err != nil {
+	if err := EnsureDir(fs, dir, 0o755); err != nil {
 		return nil, errorf(diag.External, "cannot create state directory %q", dir).Wrap(err).
 			WithHint("use a state directory that this user may write (--state-dir)")
 	}
@@ -63,7 +64,9 @@ func Own(fs vfs.FS, dir string) (*Owner, error) {
 	err = o.takeFence()
 	if err == nil {
 		// Working files of an earlier process are worthless, also those of tasks that this one does not have.
-		err = fs.RemoveAll(fs.PathJoin(dir, localName))
+		if err = fs.RemoveAll(fs.PathJoin(dir, localName)); err != nil {
+			err = errorf(diag.External, "cannot remove what an earlier process left in state directory %q", dir).Wrap(err)
+		}
 	}
 	if err != nil {
 		lock.Close()
@@ -175,30 +178,49 @@ func NewLineage() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// mkdirAllSynced creates dir and its missing parents, each durable in its parent.
+// mkdirAllSynced creates dir and its missing parents, each durable in its parent. A directory that exists is taken to be
+// durable; see EnsureDir.
 func mkdirAllSynced(fs vfs.FS, dir string) error {
-	var missing []string
-	for d := dir; ; d = fs.PathDir(d) {
-		if _, err := fs.Stat(d); err == nil {
-			break
-		} else if !oserror.IsNotExist(err) {
-			return err
-		}
-		missing = append(missing, d)
-		if fs.PathDir(d) == d {
-			break
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	_, err := makeMissing(fs, dir, 0o755)
+	return err
+}
+
+// EnsureDir is a directory that is there after a power cut. One that exists may have been made by a process that was killed
+// before it made it durable, so its parent is synced too. Each level is durable before the next is made: of those that
+// exist only the last can be in doubt.
+func EnsureDir(fs vfs.FS, dir string, perm os.FileMode) error {
+	there, err := makeMissing(fs, dir, perm)
+	if err != nil || fs.PathDir(there) == there {
 		return err
 	}
-	for _, d := range missing {
-		if err := syncDir(fs, fs.PathDir(d)); err != nil {
-			return err
-		}
+	// Whoever may not read the parent did not make the directory.
+	if err := syncDir(fs, fs.PathDir(there)); err != nil && !errors.Is(err, os.ErrPermission) {
+		return err
 	}
 	return nil
+}
+
+// makeMissing creates what is missing of dir and returns the deepest directory that was there.
+func makeMissing(fs vfs.FS, dir string, perm os.FileMode) (there string, err error) {
+	var missing []string
+	for there = dir; ; there = fs.PathDir(there) {
+		if _, err := fs.Stat(there); err == nil {
+			break
+		} else if !oserror.IsNotExist(err) {
+			return there, err
+		}
+		missing = append(missing, there)
+		if fs.PathDir(there) == there {
+			break
+		}
+	}
+	for _, d := range slices.Backward(missing) {
+		if err := fs.MkdirAll(d, perm); err != nil {
+			return there, err
+		}
+		if err := syncDir(fs, fs.PathDir(d)); err != nil {
+			return there, err
+		}
+	}
+	return there, nil
 }

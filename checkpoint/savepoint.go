@@ -100,7 +100,7 @@ func PrepareSavepoint(fs vfs.FS, dir string) error {
 	if err := removeUnfinished(fs, partial); err != nil {
 		return err
 	}
-	err := mkdirAllSynced(fs, partial)
+	err := EnsureDir(fs, partial, 0o755)
 	if err != nil {
 		return errorf(diag.External, "savepoint %q cannot be written", dir).Wrap(err).
 			WithHint("check free space and permissions of its directory")
