@@ -6,9 +6,10 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -40,7 +41,7 @@ func (c *committer) look(p part) (f found, err error) {
 
 // is reports whether path exists with the size of p; another size is an error.
 func (c *committer) is(path string, p part) (bool, error) {
-	info, err := os.Lstat(path)
+	info, err := c.sink.fs.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -60,7 +61,7 @@ func (c *committer) damaged(path string) error {
 
 // verify compares the contents with the checksum.
 func (c *committer) verify(path string, p part) error {
-	f, err := os.Open(path)
+	f, err := c.sink.fs.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
 		return c.sink.failed("reading", path, err)
 	}
@@ -148,7 +149,7 @@ func (c *committer) Commit(ctx context.Context, cs []checkpoint.Committable) err
 				return err
 			}
 		}
-		if err := syncDir(full); err != nil {
+		if err := syncDir(c.sink.fs, full); err != nil {
 			return c.sink.failed("syncing directory", full, err)
 		}
 	}
@@ -172,11 +173,11 @@ func (c *committer) commit(p part, id checkpoint.ID) error {
 			WithDetail("neither the pending file %s nor the visible one exists", pending).
 			WithHint("somebody removed the file: restore it, or accept the loss by starting the job from a savepoint or afresh")
 	default:
-		if err := publish(pending, final); err != nil {
+		if err := publish(c.sink.fs, pending, final); err != nil {
 			return c.sink.failed("renaming", pending, err)
 		}
 	}
-	if err := os.Remove(pending); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.sink.fs.Remove(pending); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c.sink.failed("removing", pending, err)
 	}
 	return nil
@@ -184,20 +185,20 @@ func (c *committer) commit(p part, id checkpoint.ID) error {
 
 // publish gives the file a second name without ever replacing another file; file systems without hard links get a
 // rename, after looking.
-func publish(pending, final string) error {
-	err := os.Link(pending, final)
+func publish(disk vfs.FS, pending, final string) error {
+	err := disk.Link(pending, final)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if _, serr := os.Lstat(final); !errors.Is(serr, fs.ErrNotExist) {
+	if _, serr := disk.Stat(final); !errors.Is(serr, fs.ErrNotExist) {
 		return errors.Join(err, serr)
 	}
-	return os.Rename(pending, final)
+	return disk.Rename(pending, final)
 }
 
 // mark writes the success file of a partition.
 func (c *committer) mark(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, c.sink.success), os.O_CREATE|os.O_WRONLY, 0o666)
+	f, err := c.sink.fs.OpenReadWrite(filepath.Join(dir, c.sink.success), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return c.sink.failed("marking partition", dir, err)
 	}
@@ -220,18 +221,15 @@ func (c *committer) Abort(ctx context.Context, keep []checkpoint.Committable) er
 		kept[pending] = true
 	}
 	s := c.sink
-	err = filepath.WalkDir(s.path, func(path string, d fs.DirEntry, err error) error {
+	err = eachName(s.fs, s.path, func(dir, name string) error {
+		path := filepath.Join(dir, name)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case d.IsDir() || kept[path] || !leftover(d.Name(), s.spec.Job.Lineage, s.spec.ID):
+		case kept[path] || !leftover(name, s.spec.Job.Lineage, s.spec.ID):
 			return nil
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		c.remember(path)

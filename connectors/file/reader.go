@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/connectors/format"
@@ -32,7 +34,7 @@ type reader struct {
 // file is a split being read.
 type file struct {
 	name checkpoint.Split
-	f    *os.File // nil until its turn
+	f    vfs.File // nil until its turn
 	pos  position
 	last []byte // the last min(offset, tailLen) bytes before the offset
 	// data are the bytes read from the offset on that are not consumed; a fresh buffer per read, since strings alias it.
@@ -58,7 +60,7 @@ const (
 func (r *reader) Add(_ context.Context, p checkpoint.Position) error {
 	f := &file{name: p.Split}
 	var err error
-	if f.info, err = os.Stat(string(p.Split)); err != nil {
+	if f.info, err = r.s.fs.Stat(string(p.Split)); err != nil {
 		if errors.Is(err, os.ErrNotExist) && p.Next == nil && r.s.monitor > 0 {
 			return nil // found, and removed before anything was read
 		}
@@ -117,7 +119,7 @@ func (r *reader) openFile(f *file) (err error) {
 	if f.f != nil {
 		return nil
 	}
-	if f.f, err = os.Open(string(f.name)); err != nil {
+	if f.f, err = r.s.fs.Open(string(f.name)); err != nil {
 		return r.s.external("file %s cannot be opened", f.name).Wrap(err)
 	}
 	return nil

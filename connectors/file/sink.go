@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/streamsql/streamsql/catalog"
@@ -19,6 +21,8 @@ import (
 type sink struct {
 	*config
 	spec     connectors.SinkSpec
+	fs       vfs.FS
+	dirs     sync.Map // directories known to be durable, below the path
 	enc      format.EncodeSpec
 	keyCols  []int // partition columns in the rows
 	rollSize int64
@@ -30,7 +34,7 @@ func newSink(spec connectors.SinkSpec) (*sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{config: c, spec: spec, rollSize: c.v.Memory("sink.rolling-policy.file-size"),
+	s := &sink{config: c, spec: spec, fs: disk(), rollSize: c.v.Memory("sink.rolling-policy.file-size"),
 		rollAge: c.v.Duration("sink.rolling-policy.rollover-interval").Milliseconds()}
 	s.enc = format.EncodeSpec{Schema: c.body, Options: c.v.Sub(c.fm.ValuePrefix), Table: spec.Table.Name, Session: spec.Session}
 	for _, col := range c.body.Columns {
@@ -104,39 +108,18 @@ func (s *sink) Open(_ context.Context, subtask int) (connectors.Writer, error) {
 // Close implements connectors.Sink.
 func (s *sink) Close() error { return nil }
 
-// makeDir makes the directory dir below the table's path, durably.
+// makeDir makes the directory dir below the table's path, durably. One that is there is made durable once: a process that
+// was killed may have made it.
 func (s *sink) makeDir(dir string) error {
 	full := filepath.Join(s.path, dir)
-	var made []string
-	for p := full; ; p = filepath.Dir(p) {
-		if _, err := os.Stat(p); err == nil || p == filepath.Dir(p) {
-			break
+	if _, known := s.dirs.Load(dir); known {
+		if _, err := s.fs.Stat(full); err == nil {
+			return nil
 		}
-		made = append(made, p)
 	}
-	if len(made) == 0 {
-		return nil
-	}
-	if err := os.MkdirAll(full, 0o777); err != nil {
+	if err := checkpoint.EnsureDir(s.fs, full, 0o777); err != nil {
 		return s.failed("making directory", full, err)
 	}
-	for _, p := range made {
-		if err := syncDir(filepath.Dir(p)); err != nil {
-			return s.failed("making directory", p, err)
-		}
-	}
+	s.dirs.Store(dir, true)
 	return nil
-}
-
-// syncDir makes the names in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -18,6 +20,7 @@ import (
 type source struct {
 	*config
 	spec connectors.SourceSpec
+	fs   vfs.FS
 	dec  format.DecodeSpec
 	// extra are the columns that come from the path and not from the file's contents.
 	extra []extraColumn
@@ -35,7 +38,7 @@ func newSource(spec connectors.SourceSpec) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{config: c, spec: spec}
+	s := &source{config: c, spec: spec, fs: disk()}
 	s.dec = format.DecodeSpec{Schema: c.body, Options: c.v.Sub(c.fm.ValuePrefix), Table: spec.Table.Name, Session: spec.Session}
 	for i, at := range spec.Columns {
 		col := spec.Table.Columns[at]

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors/format"
 	"github.com/streamsql/streamsql/sql/batch"
@@ -38,7 +40,7 @@ const (
 // openPart is a file being written.
 type openPart struct {
 	part
-	f      *os.File
+	f      vfs.File
 	path   string // its present name
 	buf    []byte
 	born   time.Time
@@ -148,7 +150,7 @@ func (w *writer) partFor(dir string) (*openPart, error) {
 	name := fmt.Sprintf(".%s%d-%d-%d%s%s", prefix(job.Lineage, w.s.spec.ID), job.Fence, w.subtask, w.seq, progressMark, job.Lineage)
 	p.path = filepath.Join(w.s.path, dir, name)
 	var err error
-	if p.f, err = os.OpenFile(p.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err != nil {
+	if p.f, err = createNew(w.s.fs, p.path); err != nil {
 		return nil, w.s.failed("making file", p.path, err)
 	}
 	w.open[dir] = p
@@ -167,11 +169,10 @@ func (w *writer) rollOldest() error {
 }
 
 func (w *writer) flush(p *openPart) error {
+	p.crc, p.size = crc32.Update(p.crc, castagnoli, p.buf), p.size+int64(len(p.buf))
 	if _, err := p.f.Write(p.buf); err != nil {
 		return w.s.failed("writing", p.path, err)
 	}
-	p.crc = crc32.Update(p.crc, castagnoli, p.buf)
-	p.size += int64(len(p.buf))
 	p.buf = p.buf[:0]
 	return nil
 }
@@ -215,7 +216,7 @@ func (w *writer) PreCommit(_ context.Context, id checkpoint.ID) ([]checkpoint.Co
 	for n, p := range w.closed {
 		p.final = fmt.Sprintf("%s%d-%d-%d-%d", prefix(job.Lineage, w.s.spec.ID), job.Fence, w.subtask, id, n)
 		full := filepath.Join(w.s.path, p.dir, p.pending())
-		if err := os.Rename(p.path, full); err != nil {
+		if err := w.s.fs.Rename(p.path, full); err != nil {
 			return nil, w.s.failed("renaming", p.path, err)
 		}
 		p.path = full
@@ -226,7 +227,7 @@ func (w *writer) PreCommit(_ context.Context, id checkpoint.ID) ([]checkpoint.Co
 			Payload: p.encode(), CreatedAt: time.Now()})
 	}
 	for _, dir := range touched {
-		if err := syncDir(filepath.Join(w.s.path, dir)); err != nil {
+		if err := syncDir(w.s.fs, filepath.Join(w.s.path, dir)); err != nil {
 			return nil, w.s.failed("syncing directory", dir, err)
 		}
 	}
@@ -241,10 +242,10 @@ func (w *writer) Committed(context.Context, checkpoint.ID) error { return nil }
 func (w *writer) Close() error {
 	var errs []error
 	for _, p := range w.open {
-		errs = append(errs, p.f.Close(), os.Remove(p.path))
+		errs = append(errs, p.f.Close(), w.s.fs.Remove(p.path))
 	}
 	for _, p := range w.closed {
-		errs = append(errs, os.Remove(p.path))
+		errs = append(errs, w.s.fs.Remove(p.path))
 	}
 	w.open, w.closed = map[string]*openPart{}, nil
 	for i, err := range errs {
