@@ -60,11 +60,22 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 	if err != nil {
 		return nil, err
 	}
+	out := make([]checkpoint.Outcome, len(cs))
+	switch there, err := c.bookkeeping(ctx, conn); {
+	case err != nil:
+		return nil, c.done(err)
+	case !there && len(cs) > 0:
+		c.sink.log.Error("postgres: the bookkeeping tables of the sink, or its rows, were removed: what was committed is not known",
+			"tables", commitsTable+", "+ownerTable)
+		for i := range out {
+			out[i] = checkpoint.OutcomeUnknown
+		}
+		return out, nil
+	}
 	t, err := c.sink.own(ctx, conn)
 	if err != nil {
 		return nil, c.done(err)
 	}
-	out := make([]checkpoint.Outcome, len(cs))
 	for i, p := range list {
 		committed, err := hasMarker(ctx, conn, t, c.sink.identity(), cs[i], p.Seq)
 		if err != nil {
@@ -95,6 +106,25 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 		c.sink.log.Log(ctx, level, "postgres: output of the restored checkpoint", "output", text, "outcome", out[i].String())
 	}
 	return out, nil
+}
+
+// bookkeeping tells whether the bookkeeping of this sink is there, which was made before its first row was: without it nothing is
+// known of what was committed. It is asked before own, which makes it again.
+func (c *committer) bookkeeping(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	id := c.sink.identity()
+	if id.epoch != 0 {
+		return true, nil // taken before
+	}
+	t, err := c.sink.inspected(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL`, t.marker(commitsTable), t.marker(ownerTable)).Scan(&there)
+	if err != nil || !there {
+		return false, err
+	}
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+t.marker(ownerTable)+` WHERE job = $1 AND sink = $2)`, id.job, id.sink).Scan(&there)
+	return there, err
 }
 
 func decodeAll(cs []checkpoint.Committable) (list []*committable, keep map[string]bool, err error) {

@@ -145,8 +145,8 @@ func (s *tableSink) choose(ctx context.Context, conn *pgx.Conn) (string, error) 
 		WithHint("set max_prepared_transactions = %d in postgresql.conf and restart the server, or use 'sink.commit-protocol' = 'write-ahead'", used+need+10).WithRule("SSQL-E620")
 }
 
-// ready inspects the table when Preflight has not, and makes the bookkeeping tables.
-func (s *tableSink) ready(ctx context.Context, conn *pgx.Conn) (*target, error) {
+// inspected is the target, which is looked at when Preflight has not.
+func (s *tableSink) inspected(ctx context.Context) (*target, error) {
 	s.mu.Lock()
 	t := s.target
 	s.mu.Unlock()
@@ -155,6 +155,15 @@ func (s *tableSink) ready(ctx context.Context, conn *pgx.Conn) (*target, error) 
 			return nil, err
 		}
 		t = s.target
+	}
+	return t, nil
+}
+
+// ready inspects the table when Preflight has not, and makes the bookkeeping tables.
+func (s *tableSink) ready(ctx context.Context, conn *pgx.Conn) (*target, error) {
+	t, err := s.inspected(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return t, createMarkers(ctx, conn, t)
 }
