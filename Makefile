@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash disk big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -46,6 +46,9 @@ fuzz: ## run every fuzzer for T each: make fuzz T=60s [PKG=./sql]
 
 equivalence: ## random queries against a naive evaluation for T, with random seeds; prints those that fail: make equivalence T=10m
 	$(GO) test ./tests/equivalence -run 'TestEquivalence$$' -count=1 -timeout 0 -for $(T)
+
+disk: ## faults of the disk under jobs from files to files, N of them or 1000: make disk [N=5000]
+	STREAMSQL_TEST_DISK_FAULTS=$(if $(filter 100,$(N)),1000,$(N)) $(GO) test ./tests/disk -run TestDiskFaults -count=1 -v -timeout 0
 
 crash: ## kill the job N times at random, on real parts: make crash N=100
 	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0
