@@ -38,7 +38,7 @@ func (e *Engine) CompareState(text, path string) ([]JobComparison, error) {
 			if err != nil {
 				return out, suggestTable(diag.At(err, st.Pos))
 			}
-			out = append(out, JobComparison{plan.Name, checkpoint.Compare(c, plan.Graph.Identities, plan.Graph.Operators)})
+			out = append(out, JobComparison{plan.Name, checkpoint.Compare(c, plan.Graph.IdentitiesFor(c), plan.Graph.Operators)})
 		default:
 			if _, err := e.check(st); err != nil {
 				return out, suggestTable(diag.At(err, st.Pos))

@@ -12,7 +12,7 @@ func (at *attempt) fit(cp *checkpoint.Checkpoint) error {
 		return nil
 	}
 	j := at.job
-	r := checkpoint.Compare(cp, j.g.Identities, j.g.Operators)
+	r := checkpoint.Compare(cp, j.g.IdentitiesFor(cp), j.g.Operators)
 	if r.Exact() {
 		return at.fitFlights(cp)
 	}

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"log/slog"
+	"maps"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -133,6 +134,23 @@ type Graph struct {
 	// Identities say, for each source, sink and operator with state, what its part of a checkpoint depends on. A checkpoint fits a
 	// graph with the same ones.
 	Identities map[checkpoint.OperatorID]string
+	// Former are other identities that checkpoints of earlier releases have for the same state.
+	Former map[checkpoint.OperatorID]string
 	// Operators describe those that Identities name.
 	Operators map[checkpoint.OperatorID]checkpoint.OperatorInfo
+}
+
+// IdentitiesFor are the identities to hold against a checkpoint: of an operator that it knows by its former one, that.
+func (g *Graph) IdentitiesFor(cp *checkpoint.Checkpoint) map[checkpoint.OperatorID]string {
+	known := map[string]bool{}
+	for _, x := range cp.Identities {
+		known[x] = true
+	}
+	out := maps.Clone(g.Identities)
+	for id, former := range g.Former {
+		if known[former] && !known[out[id]] {
+			out[id] = former
+		}
+	}
+	return out
 }

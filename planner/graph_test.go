@@ -111,7 +111,7 @@ func TestPlanKeepsSettings(t *testing.T) {
 
 // identityText is what the identities of a plan are made of.
 func identityText(p *Plan) string {
-	texts := identityTexts(p, p.Graph.Session.Zone)
+	texts := identityTexts(p, p.Graph.Session.Zone, false)
 	var sb strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&sb, "%s: %s\n", id, texts[id])
@@ -131,5 +131,36 @@ func TestIdentitiesOfZones(t *testing.T) {
 	}
 	if !maps.Equal(in("Europe/Paris"), in("Europe/Berlin")) {
 		t.Error("Paris and Berlin differ")
+	}
+}
+
+// What another INSERT reads of the same table says nothing about the state of its neighbours: every operator of one that stands
+// alone keeps its identity beside readers of other columns, more fields and other filters.
+func TestIdentitiesBesideOthers(t *testing.T) {
+	alone := []string{
+		"INSERT INTO pk_k SELECT k, COUNT(*) FROM src GROUP BY k",
+		"INSERT INTO pk_k SELECT k, COUNT(*) FROM src WHERE v > 3 GROUP BY k",
+		"INSERT INTO pk_k SELECT k, SUM(v + 1) FROM src GROUP BY k",
+		"INSERT INTO pk_k SELECT k, COUNT(DISTINCT r.x) FROM src GROUP BY k",
+		"INSERT INTO pr SELECT v, SUM(k) FROM TABLE(TUMBLE(TABLE src, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY v, window_start, window_end",
+		"INSERT INTO app SELECT a.k, b.v FROM src a JOIN src b ON a.k = b.v AND a.ts BETWEEN b.ts AND b.ts + INTERVAL '1' MINUTE",
+		"INSERT INTO app SELECT a.k, o.id FROM src a JOIN orders o ON a.s = o.user_id",
+	}
+	beside := []string{
+		"INSERT INTO up_out SELECT v, MAX(k), u FROM src GROUP BY v, u",
+		"INSERT INTO up_out SELECT v, k, r.y FROM src WHERE k < 5",
+		"INSERT INTO up_out SELECT 1, CAST(COUNT(*) AS INT), 'all' FROM src",
+		"INSERT INTO up_out SELECT qty, CAST(COUNT(id) AS INT), MAX(user_id) FROM orders GROUP BY qty",
+	}
+	for _, a := range alone {
+		want := planOf(t, a).Graph.Identities
+		for _, b := range beside {
+			got := planOf(t, "EXECUTE STATEMENT SET BEGIN "+a+"; "+b+"; END").Graph.Identities
+			for id, x := range want {
+				if got[id] != x {
+					t.Errorf("%s beside %s: %s has another identity", a, b, id)
+				}
+			}
+		}
 	}
 }

@@ -22,6 +22,7 @@ const identityVersion = "1"
 type identity struct {
 	strings.Builder
 	zone  string // of windows over TIMESTAMP_LTZ
+	whole bool   // a shared scan stands with all columns that anybody reads
 	known map[*phys]string
 	seen  map[*phys]bool // by visit
 	exprs *[]expr.Expr   // when not nil, takes what is put
@@ -151,17 +152,24 @@ var windowNames = map[op.WindowKind]string{op.Tumble: "tumble", op.Hop: "hop", o
 
 // identities are what a checkpoint depends on, by operator: sources and sinks by name and connector, and operators with state by
 // everything that decides what is in it, which is all below them. What stands above the last state may change between runs.
-func identities(plan *Plan, zone *time.Location) map[checkpoint.OperatorID]string {
-	out := map[checkpoint.OperatorID]string{}
-	for id, text := range identityTexts(plan, zone) {
-		out[id] = short(text)
+//
+// former are those that were written while an operator above a shared scan was known by all columns that the scan reads, where they
+// differ.
+func identities(plan *Plan, zone *time.Location) (now, former map[checkpoint.OperatorID]string) {
+	now, former = map[checkpoint.OperatorID]string{}, map[checkpoint.OperatorID]string{}
+	whole := identityTexts(plan, zone, true)
+	for id, text := range identityTexts(plan, zone, false) {
+		now[id] = short(text)
+		if whole[id] != text {
+			former[id] = short(whole[id])
+		}
 	}
-	return out
+	return now, former
 }
 
-func identityTexts(plan *Plan, zone *time.Location) map[checkpoint.OperatorID]string {
+func identityTexts(plan *Plan, zone *time.Location, whole bool) map[checkpoint.OperatorID]string {
 	out := map[checkpoint.OperatorID]string{}
-	w := &identity{known: map[*phys]string{}, seen: map[*phys]bool{}}
+	w := &identity{known: map[*phys]string{}, seen: map[*phys]bool{}, whole: whole}
 	w.zone = zoneIdentity(zone)
 	for _, r := range plan.roots {
 		w.visit(r, out)
@@ -222,24 +230,60 @@ func (w *identity) of(p *phys) string {
 	if s, ok := w.known[p]; ok {
 		return s
 	}
-	n := &identity{zone: w.zone, known: w.known}
-	n.WriteString(p.op.(operator).slug())
-	p.op.(operator).identity(n)
-	n.WriteString(" (")
-	for _, f := range p.fields {
-		n.value(f.Type)
-		n.WriteByte(',')
-	}
-	n.WriteByte(')')
-	for _, in := range p.in {
-		text := n.of(counted(in))
-		if len(text) > longIdentity {
-			text = short(text)
+	n := &identity{zone: w.zone, known: w.known, whole: w.whole}
+	if c, ok := p.op.(*Calc); ok && c.Own != nil && !w.whole {
+		n.reader(c)
+	} else {
+		n.node(p.op.(operator), p.fields)
+		for _, in := range p.in {
+			n.input(n.of(counted(in)))
 		}
-		n.WriteString(" <- {" + text + "}")
 	}
 	w.known[p] = n.String()
 	return w.known[p]
+}
+
+func (w *identity) node(o operator, fields []Field) {
+	w.WriteString(o.slug())
+	o.identity(w)
+	w.WriteString(" (")
+	for _, f := range fields {
+		w.value(f.Type)
+		w.WriteByte(',')
+	}
+	w.WriteByte(')')
+}
+
+func (w *identity) input(text string) {
+	if len(text) > longIdentity {
+		text = short(text)
+	}
+	w.WriteString(" <- {" + text + "}")
+}
+
+// reader is c, which is over a shared scan, as if nobody else read the table.
+func (w *identity) reader(c *Calc) {
+	shared := c.In.(*Scan).stored()
+	own := c.Own.stored()
+	at := make([]int, len(shared))
+	for i, e := range shared {
+		at[i] = indexExpr(own, e)
+	}
+	alone := &Calc{In: c.Own, Exprs: make([]expr.Expr, len(c.Exprs)), Names: c.Names}
+	for i, e := range c.Exprs {
+		alone.Exprs[i] = expr.Remap(e, at)
+	}
+	if c.Cond != nil {
+		alone.Cond = expr.Remap(c.Cond, at)
+	}
+	scan := &identity{zone: w.zone, known: w.known}
+	scan.node(c.Own, c.Own.Fields())
+	if alone.Cond == nil && passesThrough(alone, false) {
+		w.WriteString(scan.String())
+		return
+	}
+	w.node(alone, alone.Fields())
+	w.input(scan.String())
 }
 
 // counted is the next node from p down that makes a difference.

@@ -28,7 +28,7 @@ func (b *builder) lower(plan *Plan, o Options) *exec.Graph {
 	for _, r := range plan.roots {
 		l.node(r, "")
 	}
-	l.g.Identities = identities(plan, b.session.Zone)
+	l.g.Identities, l.g.Former = identities(plan, b.session.Zone)
 	l.g.Operators = operatorInfos(plan, l.g.Identities)
 	return l.g
 }

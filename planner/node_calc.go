@@ -54,6 +54,9 @@ type Calc struct {
 	Cond  expr.Expr
 	Exprs []expr.Expr
 	Names []string
+	// Own, over a shared scan, is what the reader alone would scan: identities rest on it, as what other readers of the table
+	// want says nothing about the state above this one. nil = In is not shared.
+	Own *Scan
 }
 
 func (n *Calc) Inputs() []Node { return []Node{n.In} }

@@ -216,7 +216,7 @@ func mergeCalc(n Node) Node {
 		return n
 	}
 	if in, ok := c.In.(*Calc); ok && mergeable(c, in) {
-		m := &Calc{In: in.In, Names: c.Names, Exprs: make([]expr.Expr, len(c.Exprs))}
+		m := &Calc{In: in.In, Names: c.Names, Exprs: make([]expr.Expr, len(c.Exprs)), Own: in.Own}
 		for i, e := range c.Exprs {
 			m.Exprs[i] = substitute(e, in.Exprs)
 		}

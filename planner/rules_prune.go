@@ -137,7 +137,7 @@ func shareScans(roots []Node, conf *Config) ([]Node, error) {
 				Unmarked: !marked[s.Info.Key]}
 			shared.Pushed = shared.pushed(conf)
 			f := shared.Fields()
-			c := &Calc{In: shared}
+			c := &Calc{In: shared, Own: s}
 			stored := shared.stored()
 			for _, e := range s.stored() {
 				j := indexExpr(stored, e)
