@@ -96,7 +96,8 @@ the reason), 1 something failed, 2 the SQL or the configuration is wrong.`, errs
 	o.Settings, o.Kinds, o.Child = f.settings, splitList(faults), []string{"chaos", chaosChild}
 	o.Replay = replayOf(f, pos)
 	if !f.quiet {
-		o.Say = func(text string) { fmt.Fprintln(errs, text) }
+		begun := time.Now()
+		o.Say = func(text string) { fmt.Fprintf(errs, "%6.1fs  %s\n", time.Since(begun).Seconds(), text) }
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -205,6 +205,7 @@ func TestCrashOwnJob(t *testing.T) {
 
 // Rows that an at-least-once sink gets twice are found, shown, and found again by the command that the report gives.
 func TestAtLeastOnceIsFound(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, ", 'sink.delivery-guarantee' = 'at-least-once'", toTopic)
 	args := []string{"--faults", "kill9", "--kills", "4"}
 	r, p := f.check(3, args...)
@@ -233,6 +234,7 @@ func TestAtLeastOnceIsFound(t *testing.T) {
 
 // What cannot be known is not judged: the reason is named, and nothing is written. With a query of the user's own it can be.
 func TestInconclusive(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "", "INSERT INTO k SELECT id, CAST(RAND() AS DECIMAL(10, 2)) FROM orders;\n")
 	r, p := f.check(4)
 	if r.Verdict != "inconclusive" || !strings.Contains(r.Reason, "RAND()") || !strings.Contains(p.Stdout(), "--oracle") {
@@ -279,6 +281,7 @@ func TestRefused(t *testing.T) {
 
 // A check that is interrupted removes what it made, and one that was killed is cleaned up after by its id.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "", toTopic+"SET 'pipeline.name' = 'second';"+toPostgres)
 	p := f.start("--kills", "100", "--faults", "kill9")
 	if err := p.WaitOutput("trial 1 of", patience); err != nil {
