@@ -167,6 +167,7 @@ func handlers() map[string]handler {
 		"connections.max.idle.ms": baseOpt(func(r *propertyReader, k, v string) kgo.Opt {
 			return kgo.ConnIdleTimeout(max(r.ms(k, v), time.Second))
 		}),
+		"connect.via":                        func(r *propertyReader, k, v string) { r.readVia(k, v) },
 		"socket.connection.setup.timeout.ms": func(r *propertyReader, k, v string) { r.sec.dialTimeout = r.ms(k, v) },
 		"metadata.max.age.ms": baseOpt(func(r *propertyReader, k, v string) kgo.Opt {
 			return kgo.MetadataMaxAge(max(r.ms(k, v), 5*time.Second))

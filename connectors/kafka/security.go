@@ -26,6 +26,7 @@ type security struct {
 	username    string
 	password    string
 	dialTimeout time.Duration
+	via         map[string]string // other addresses for those that brokers advertise
 	trustType   string
 	trustFile   string
 	trustPEM    string
@@ -102,13 +103,19 @@ func (s *security) opts(r *propertyReader) ([]kgo.Opt, error) {
 			return nil, err
 		}
 		d := &tls.Dialer{NetDialer: &net.Dialer{Timeout: s.dialTimeout}, Config: cfg}
-		opts = append(opts, kgo.Dialer(d.DialContext))
+		dial := d.DialContext
+		if s.via != nil {
+			dial = s.dialVia(cfg)
+		}
+		opts = append(opts, kgo.Dialer(dial))
 	} else {
 		if s.trustFile != "" || s.keyFile != "" || s.trustPEM != "" || s.certFile != "" {
 			return nil, r.fail("security.protocol", "ssl.* properties are given but TLS is not used").
 				WithHint("set 'properties.security.protocol' = 'SSL' or 'SASL_SSL'")
 		}
-		opts = append(opts, kgo.DialTimeout(s.dialTimeout))
+		if opts = append(opts, kgo.DialTimeout(s.dialTimeout)); s.via != nil {
+			opts = []kgo.Opt{kgo.Dialer(s.dialVia(nil))}
+		}
 	}
 	if !useSASL {
 		if s.jaas != "" || s.mechanism != "" || s.username != "" {

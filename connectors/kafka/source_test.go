@@ -14,6 +14,7 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/netproxy"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
@@ -241,6 +242,28 @@ func TestMaxPollRecords(t *testing.T) {
 	}
 	if want := idRows(0, 50); !slices.Equal(got, want) {
 		t.Errorf("rows:\n got %v\nwant %v", got, want)
+	}
+}
+
+// 'properties.connect.via' leads to an address by another one: here to a name that does not exist.
+func TestConnectVia(t *testing.T) {
+	e := fake(t, 2)
+	topic := e.topic(t, 1)
+	e.produce(t, idRecs(topic, 0, 0, 10, time.Time{})...)
+	p, err := netproxy.Start(e.addr, netproxy.Kafka)
+	must(t, err)
+	defer p.Close()
+	via := "no-such-broker.invalid:9092=" + p.Addr() + ", " + e.addr + "=" + p.Addr()
+	tab := e.table(topic, idCols, "scan.bounded.mode", "latest-offset", "properties.bootstrap.servers", "no-such-broker.invalid:9092", "properties.connect.via", via)
+	if got, want := scanAll(t, tab, -1).rows, idRows(0, 10); !slices.Equal(got, want) {
+		t.Errorf("rows:\n got %v\nwant %v", got, want)
+	}
+	if _, n := p.Connections(); n < 2 {
+		t.Errorf("%d connections came by the other way, want one for the name and one for what the broker advertises", n)
+	}
+	_, err = newClient(e.table(topic, idCols, "properties.connect.via", "here=there"), "", nil)
+	if err == nil || !strings.Contains(err.Error(), "not a pair of addresses") {
+		t.Errorf("error %v", err)
 	}
 }
 
