@@ -39,6 +39,7 @@ rescaled, cut off from their disk or put to another time, and compares what read
   sinks    topics TOPIC__chaos_ID_RUN, tables in schema chaos_ID, files in a temporary directory; removed at the end
   faults   kill9      SIGKILL at a random time
            failpoint  SIGKILL at a named place of the protocol, such as publish.after
+           net        connections are delayed, cut, left half-open, or lose the answer to a commit
            pause      SIGSTOP; another process takes over, then the first one wakes up
            rescale    SIGKILL, and on with another parallelism
            disk       no file can grow for a while

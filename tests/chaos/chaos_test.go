@@ -183,7 +183,7 @@ func TestCrashOwnJob(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, "", jobs)
 			page := filepath.Join(f.dir, "report.html")
-			r, p := f.check(0, "--kills", fmt.Sprint(harness.Crashes(t, 8)), "--seed", "3", "--timeout", "10h", "--html", page)
+			r, p := f.check(0, "--kills", fmt.Sprint(harness.Crashes(t, 10)), "--seed", "3", "--timeout", "10h", "--html", page)
 			if r.Verdict != "exact" || r.Injected == 0 || r.Bound <= 0 || len(r.NotCovered) == 0 {
 				t.Errorf("%+v\n%s", r, p.Output())
 			}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -79,7 +80,7 @@ func runChild(ctx context.Context, config string, out, errs io.Writer) error {
 		checkpoint.CountFailpoints()
 	}
 	conns := streamsql.DefaultConnectors(io.Discard)
-	p := &pace{rate: c.Rate, begun: time.Now()}
+	p := &pace{rate: c.Rate}
 	for i := range conns {
 		conns[i] = p.connector(conns[i])
 	}
@@ -209,7 +210,8 @@ func endedJobs(dir string) (map[string]bool, error) {
 // pace slows sources down, so that a small input takes long enough for faults to meet the job at work.
 type pace struct {
 	rate  float64 // rows a second
-	begun time.Time
+	once  sync.Once
+	begun time.Time // of the first read, which can come long after the process started
 	rows  atomic.Int64
 }
 
@@ -250,6 +252,7 @@ type pacedReader struct {
 // Next implements connectors.Reader. While the rows given so far are ahead of their time it gives none, after a moment, so
 // that barriers pass.
 func (r *pacedReader) Next(ctx context.Context, out *batch.Builder) (connectors.Progress, error) {
+	r.p.once.Do(func() { r.p.begun = time.Now() })
 	due := r.p.begun.Add(time.Duration(float64(r.p.rows.Load()) / r.p.rate * float64(time.Second)))
 	if wait := time.Until(due); wait > 0 {
 		t := time.NewTimer(min(wait, 10*time.Millisecond))

@@ -199,6 +199,11 @@ func (r *runner) rewritten(run string) ([]step, error) {
 	for _, k := range r.job.sinks {
 		edits[k.table.Name] = k.place.edits(run)
 	}
+	if r.through {
+		for name, more := range r.net.edits {
+			edits[name] = append(slices.Clone(edits[name]), more...)
+		}
+	}
 	return rewrite(r.o.Script, edits, r.job.names)
 }
 

@@ -14,6 +14,7 @@ import (
 const (
 	Kill      = "kill9"     // SIGKILL at a random time
 	Failpoint = "failpoint" // SIGKILL at a named place of the protocol
+	Network   = "net"       // connections to brokers and databases are delayed, cut, left half-open, or lose an answer
 	Pause     = "pause"     // SIGSTOP; another process takes over, and the first one wakes up
 	Rescale   = "rescale"   // SIGKILL, and the next process runs with another parallelism
 	Disk      = "disk"      // no file can grow for a while
@@ -21,7 +22,7 @@ const (
 )
 
 // Kinds are the kinds of faults, in the order of reports.
-func Kinds() []string { return []string{Kill, Failpoint, Pause, Rescale, Disk, Clock} }
+func Kinds() []string { return []string{Kill, Failpoint, Network, Pause, Rescale, Disk, Clock} }
 
 // Options are what a check is asked for.
 type Options struct {

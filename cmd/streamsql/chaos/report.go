@@ -106,7 +106,6 @@ func (rep *Report) describe(r *runner) {
 	}
 	rep.NotCovered = append(rep.NotCovered, r.job.others...)
 	rep.NotCovered = append(rep.NotCovered,
-		"the network between the job and its systems: cut or slow connections, lost answers",
 		"brokers and databases that are killed or fail over, a power loss",
 		"input after the part that was read; readers that read uncommitted records; triggers and readers of the sinks",
 		"the settings of checkpoints, restarts and parallelism of the job: the check sets its own")

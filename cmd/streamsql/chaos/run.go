@@ -24,6 +24,9 @@ type runner struct {
 	launched int
 	children sync.WaitGroup
 
+	net     *network // nil = not needed yet
+	through bool     // the jobs go through it
+
 	rate   float64         // rows a second
 	golden time.Duration   // that a run without faults works
 	want   map[string]rows // what it leaves in each sink, or "" = what the query gives
@@ -211,11 +214,22 @@ func (r *runner) look(ctx context.Context, name string) (got map[string]rows, re
 }
 
 // attack carries the trials out.
-func (r *runner) attack(ctx context.Context, rep *Report) error {
+func (r *runner) attack(ctx context.Context, rep *Report) (err error) {
 	kinds := slices.Clone(r.o.Kinds)
 	if !canLimit && slices.Contains(kinds, Disk) {
 		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == Disk })
 		rep.NotCovered = append(rep.NotCovered, "full disks: limits of processes can be set on Linux only, this is "+runtime.GOOS)
+	}
+	if slices.Contains(kinds, Network) {
+		if r.net, err = r.connect(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.net.close()) }()
+		rep.NotCovered = append(rep.NotCovered, r.net.direct...)
+		if len(r.net.lines) == 0 {
+			kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == Network })
+			rep.NotCovered = append(rep.NotCovered, "the network: the jobs have no tables behind one that can be broken")
+		}
 	}
 	trials := schedule(r.o.Seed, kinds, r.o.Faults, r.visits)
 	if r.o.Only > 0 {

@@ -25,7 +25,10 @@ type fault struct {
 	late        bool          // Pause: this one wakes when the other has ended
 	parallelism int           // of the next process
 	jump        time.Duration // Clock
+	seed        uint64        // Network: of which server's connections meet what
 }
+
+func (f *fault) rand() *rand.Rand { return rand.New(rand.NewPCG(f.seed, 0)) }
 
 // most is the highest parallelism that trials use.
 const most = 4
@@ -42,7 +45,7 @@ func schedule(seed uint64, kinds []string, faults int, visits map[string]int64) 
 		rnd := rand.New(rand.NewPCG(seed, uint64(n)))
 		t := trial{n: n, kind: kinds[(n-1)%len(kinds)], parallelism: 1 + rnd.IntN(2)}
 		injuries := min(left, 1+rnd.IntN(2))
-		if t.kind == Pause || t.kind == Disk {
+		if t.kind == Pause || t.kind == Disk || t.kind == Network {
 			injuries = 1 // the process that was spared goes on to the end
 		}
 		for i := range injuries {
@@ -59,6 +62,8 @@ func schedule(seed uint64, kinds []string, faults int, visits map[string]int64) 
 				}
 			case Pause:
 				f.hold, f.late = time.Duration(rnd.IntN(800))*time.Millisecond, rnd.IntN(3) == 0
+			case Network:
+				f.seed = rnd.Uint64()
 			case Disk:
 				f.hold = time.Duration(100+rnd.IntN(900)) * time.Millisecond
 			case Clock:

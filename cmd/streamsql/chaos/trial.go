@@ -87,6 +87,8 @@ func (r *runner) try(ctx context.Context, t *trial) (*Trial, error) {
 	begun := time.Now()
 	u := &run{r: r, t: t, name: fmt.Sprint(t.n), parallelism: t.parallelism, out: &Trial{N: t.n, Fault: t.kind}}
 	var err error
+	r.through = t.kind == Network
+	defer func() { r.through = false }()
 	if u.steps, err = r.prepare(ctx, u.name); err != nil {
 		return nil, err
 	}
@@ -122,6 +124,8 @@ func (u *run) injure(ctx context.Context) (reason string, err error) {
 		case Failpoint:
 			u.where("%s, visit %d", f.point, f.hit)
 			ended, err = u.crash(ctx, launch{failpoint: fmt.Sprintf("%s:%d:crash", f.point, f.hit)})
+		case Network:
+			ended, err = u.disturb(ctx, f)
 		case Pause:
 			ended, err = u.pause(ctx, f)
 		case Disk:
