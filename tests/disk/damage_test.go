@@ -63,6 +63,7 @@ type damage struct {
 	kind, what, path string
 	before, after    []byte
 	gone             bool
+	f                *os.File // by any of its names: some may be gone by the time it is repaired
 }
 
 // harm damages a file of a kind below dir, chosen at random; nil when there is none. Of checkpoints it is mostly the newest
@@ -94,6 +95,10 @@ func (r *run) harm(dir string, kind string) *damage {
 		if x.before, err = os.ReadFile(x.path); err != nil {
 			r.t.Fatal(err)
 		}
+		if x.f, err = os.OpenFile(x.path, os.O_RDWR, 0); err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(func() { _ = x.f.Close() })
 		how := damages[r.rnd.IntN(len(damages))]
 		x.what = how.name
 		switch err := how.do(x.path, bytes.Clone(x.before), r.rnd.IntN(1<<30)); {
@@ -132,10 +137,11 @@ func (x *damage) repair() error {
 	if x.gone {
 		return os.WriteFile(x.path, x.before, 0o600)
 	}
-	if err := os.Truncate(x.path, int64(len(x.before))); err != nil {
+	if err := x.f.Truncate(int64(len(x.before))); err != nil {
 		return err
 	}
-	return rewrite(x.path, x.before)
+	_, err := x.f.WriteAt(x.before, 0)
+	return err
 }
 
 // vital tells whether a job may refuse to start because of the damage: what is damaged is not kept twice, and what it says

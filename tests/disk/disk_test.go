@@ -146,7 +146,10 @@ func (r *run) fault() *fault {
 	ops := slices.Sorted(maps.Keys(faultsOf))
 	op := ops[r.rnd.IntN(len(ops))]
 	f := &fault{op: op, kind: kindsOf[op][r.rnd.IntN(len(kindsOf[op]))], what: faultsOf[op][r.rnd.IntN(len(faultsOf[op]))],
-		after: r.rnd.IntN(1 + r.rnd.IntN(30)), left: 1 + r.rnd.IntN(40)}
+		after: r.rnd.IntN(1 + r.rnd.IntN(12)), left: 1 + r.rnd.IntN(40)}
+	if f.kind == colds || f.kind == pebbles {
+		f.after = r.rnd.IntN(3)
+	}
 	return f
 }
 

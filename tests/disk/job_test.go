@@ -83,7 +83,7 @@ func newRun(t *testing.T, seed uint64, inMemory bool) *run {
 		"execution.checkpointing.tolerable-failed-checkpoints": []string{"0", "2"}[r.rnd.IntN(2)],
 	}
 	// All state in memory, or hardly any: rows then go to cold chunks and to Pebble.
-	r.memory = []int64{0, 64 << 10}[r.rnd.IntN(2)]
+	r.memory = []int64{0, 64 << 10, 4 << 10}[r.rnd.IntN(3)]
 	for _, dir := range []string{"in", "state", "save"} {
 		if err := os.Mkdir(filepath.Join(r.root, dir), 0o755); err != nil {
 			t.Fatal(err)
