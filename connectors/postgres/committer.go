@@ -19,6 +19,8 @@ import (
 type committer struct {
 	sink *tableSink
 	conn *pgx.Conn // nil = connect first
+	// broken is the server's process of the session before, when that ended with an error; 0 = none, or not known.
+	broken uint32
 	// swept is set by Abort: of what had no marker then, only kept may still be committed. Write-ahead rows exist in
 	// checkpoints alone, so that the server has nothing to say about one that was given up.
 	swept bool
@@ -34,16 +36,18 @@ func (c *committer) session(ctx context.Context) (*pgx.Conn, error) {
 	if c.conn != nil {
 		return c.conn, nil
 	}
-	conn, err := c.sink.connect(ctx)
+	conn, err := c.sink.replace(ctx, c.broken)
 	if err == nil {
-		c.conn = conn
+		c.conn, c.broken = conn, 0
 	}
 	return conn, err
 }
 
 // done drops the session after an error: its state is unknown, and the outcome must be asked on a new one.
 func (c *committer) done(err error) error {
-	if err != nil {
+	if err != nil && c.conn != nil {
+		err = cause(c.conn, err)
+		c.broken = processOf(c.conn)
 		_ = c.Close() // the first error counts
 	}
 	return explain(c.sink.spec.Table.Name, err)

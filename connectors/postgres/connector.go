@@ -65,6 +65,7 @@ type config struct {
 	flushInterval time.Duration
 	maxRetries    int
 	connectFor    time.Duration
+	askAfter      time.Duration // how long an answer may take before the server is asked about it
 	guarantee     string
 	protocol      string
 	walLimit      int64
@@ -81,7 +82,7 @@ func parse(t *catalog.Table) (*config, error) {
 	c := &config{
 		username: v.String("username"), password: v.String("password"), table: v.String("table-name"),
 		maxRows: int(v.Int("sink.buffer-flush.max-rows")), flushInterval: v.Duration("sink.buffer-flush.interval"),
-		maxRetries: int(v.Int("sink.max-retries")), connectFor: v.Duration("connection.max-retry-timeout"),
+		maxRetries: int(v.Int("sink.max-retries")), connectFor: v.Duration("connection.max-retry-timeout"), askAfter: askAfter,
 		guarantee: v.Enum("sink.delivery-guarantee"), protocol: v.Enum("sink.commit-protocol"),
 		walLimit: v.Memory("sink.write-ahead.max-bytes"), lookupRetries: int(v.Int("lookup.max-retries")), values: v,
 	}

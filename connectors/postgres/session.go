@@ -85,19 +85,13 @@ func connect(ctx context.Context, c *config, app string, log *slog.Logger) (*pgx
 	if err != nil {
 		return nil, err
 	}
+	watch(cc, c.askAfter, c.connectFor)
 	deadline := time.Now().Add(c.connectFor)
 	const firstWait = 100 * time.Millisecond
 	for wait := firstWait; ; wait = min(2*wait, 2*time.Second) {
-		conn, err := pgx.ConnectConfig(ctx, cc)
-		if err == nil {
-			// An acknowledged commit that a server crash can undo would be lost: its checkpoint is gone by then.
-			_, err = conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`)
-		}
+		conn, err := tryConnect(ctx, cc)
 		if err == nil {
 			return conn, nil
-		}
-		if conn != nil {
-			_ = conn.Close(ctx) // the first error counts
 		}
 		var pe *pgconn.PgError
 		refused := errors.As(err, &pe) && pe.Code != "57P03" && pe.Code != "53300" // starting up, too many connections
@@ -113,6 +107,27 @@ func connect(ctx context.Context, c *config, app string, log *slog.Logger) (*pgx
 		case <-time.After(wait):
 		}
 	}
+}
+
+// tryConnect opens a session and prepares it.
+func tryConnect(ctx context.Context, cc *pgx.ConnConfig) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(connectWithin, cc.ConnectTimeout))
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, cc)
+	if err != nil {
+		return nil, err
+	}
+	// An acknowledged commit that a server crash can undo would be lost: its checkpoint is gone by then.
+	var pid int32
+	var set *string
+	err = conn.QueryRow(ctx, `SELECT pg_backend_pid(), CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
+		THEN set_config('synchronous_commit', 'on', false) END`).Scan(&pid, &set)
+	if err != nil {
+		_ = conn.Close(ctx) // the first error counts
+		return nil, err
+	}
+	known(conn, uint32(pid))
+	return conn, nil
 }
 
 // explain adds what a server error means for the sink.

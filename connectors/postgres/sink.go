@@ -43,6 +43,23 @@ func (s *tableSink) connect(ctx context.Context) (*pgx.Conn, error) {
 	return connect(ctx, s.conf, s.id.application(), s.log)
 }
 
+// replace opens a session in place of a broken one, whose process it ends: the server need not know that the connection
+// broke, and a transaction that it keeps open for that session would block the next one for ever. A commit that waits for a standby
+// is left alone: ended, it would count without having been copied.
+func (s *tableSink) replace(ctx context.Context, broken uint32) (*pgx.Conn, error) {
+	conn, err := s.connect(ctx)
+	if err != nil || broken == 0 {
+		return conn, err
+	}
+	_, err = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND datname = current_database()
+		AND application_name = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`, int32(broken), s.id.application())
+	if err != nil {
+		_ = conn.Close(ctx) // the first error counts
+		return nil, explain(s.spec.Table.Name, err)
+	}
+	return conn, nil
+}
+
 // Preflight implements connectors.Sink.
 func (s *tableSink) Preflight(ctx context.Context) error {
 	in, err := s.Inspect(ctx)
@@ -250,7 +267,7 @@ type writerBase struct {
 }
 
 func (w *writerBase) wrap(err error) error {
-	return explain(w.sink.spec.Table.Name, err)
+	return explain(w.sink.spec.Table.Name, cause(w.conn, err))
 }
 
 func (w *writerBase) clear() { w.buf, w.rows = w.buf[:0], 0 }

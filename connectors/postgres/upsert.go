@@ -95,7 +95,7 @@ func (w *upsertWriter) flush(ctx context.Context) error {
 	}
 	upserts, deletes := w.lines()
 	for attempt := 0; ; attempt++ {
-		err := w.transact(ctx, upserts, deletes)
+		err := cause(w.conn, w.transact(ctx, upserts, deletes))
 		if err == nil {
 			break
 		}
@@ -119,7 +119,7 @@ func (w *upsertWriter) flush(ctx context.Context) error {
 
 func (w *upsertWriter) reconnect(ctx context.Context) error {
 	_ = w.writerBase.Close() // it is broken
-	conn, err := w.sink.connect(ctx)
+	conn, err := w.sink.replace(ctx, processOf(w.conn))
 	if err != nil {
 		return err
 	}
