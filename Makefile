@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash disk big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash disk network big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -52,6 +52,9 @@ disk: ## faults of the disk under jobs from files to files, N of them or 1000: m
 
 crash: ## kill the job N times at random, on real parts: make crash N=100
 	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0
+
+network: ## break the network of running jobs N times, on real parts: make network N=300
+	STREAMSQL_TEST_NETWORK_FAULTS=$(N) $(GO) test ./tests/network -count=1 -v -timeout 0
 
 s3: ## the tests of checkpoints in a bucket, against a real S3 server, which is built first (minutes)
 	@mkdir -p bin/s3/data/chk

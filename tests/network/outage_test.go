@@ -1,0 +1,46 @@
+package network
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/streamsql/streamsql/netproxy"
+	"github.com/streamsql/streamsql/tests/harness"
+)
+
+// A partition that outlives the transactions of the job: the broker aborts what is open and what waits for its commit. The job
+// goes back to a checkpoint before that and is exact, by itself. The shortest timeout that preflight admits is a minute and the
+// checkpoint's own times, so this runs in the long run only.
+func TestPartitionOutlivesTransactions(t *testing.T) {
+	if number(t, faultsEnv, usual) <= usual {
+		t.Skipf("takes more than a minute: set $%s to more than %d", faultsEnv, usual)
+	}
+	t.Parallel()
+	k, proxies := ways(t, 1)
+	j := start(t, "kafka two-phase", k, 0, proxies[0], `, 'properties.transaction.timeout.ms' = '62000'`,
+		"SET 'execution.checkpointing.timeout' = '1500 ms';\nSET 'execution.checkpointing.tolerable-failed-checkpoints' = '1000';")
+	for range 20 {
+		j.produce(20)
+		j.caughtUp()
+	}
+	i, err := proxies[0].Inject(netproxy.Fault{Kind: netproxy.Partition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := "streamsql-" + j.name
+	if len(k.OpenTransactions(t, prefix)) == 0 { // rows come all the time, so one is open or prepared nearly always
+		t.Log("nothing was open when the partition began")
+	}
+	j.produce(200)
+	for end := time.Now().Add(patience); len(k.OpenTransactions(t, prefix)) > 0; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the broker does not abort the transactions")
+		}
+	}
+	i.End()
+	j.caughtUp()
+	hidden := len(k.Values(t, j.name+"_out", harness.Uncommitted)) - len(k.Values(t, j.name+"_out", harness.Committed))
+	t.Logf("%d rows of aborted transactions, %d restarts, went back: %v", hidden, j.restarts(), strings.Contains(j.process.Output(), "going back"))
+	j.end()
+}
