@@ -91,6 +91,15 @@ var first = map[string][]blow{
 	},
 }
 
+// asks are the requests that a job makes all the time, by system: a reply to others would not be lost in time.
+var asks = map[string]map[string][]string{
+	"kafka two-phase":      {"kafka": {"EndTxn", "Produce", "Fetch"}},
+	"kafka write-ahead":    {"kafka": {"EndTxn", "Produce", "Fetch", "InitProducerId", "ListOffsets", "FindCoordinator", "Metadata"}},
+	"postgres prepared":    {"kafka": {"Fetch"}, "postgres": {"COMMIT", "COMMIT PREPARED", "PREPARE TRANSACTION", "INSERT INTO", "BEGIN", "COPY", "SELECT"}},
+	"postgres write-ahead": {"kafka": {"Fetch"}, "postgres": {"COMMIT", "INSERT INTO", "BEGIN", "COPY", "SELECT"}},
+	"postgres upsert":      {"kafka": {"Fetch"}, "postgres": {"COMMIT", "INSERT INTO", "BEGIN", "COPY", "SELECT"}},
+}
+
 // slow are the faults that come next in a long run: a second of delay for half a minute.
 func slow(sink string) []blow {
 	late := netproxy.Fault{Kind: netproxy.Delay, Delay: time.Second, For: 30 * time.Second}
@@ -107,10 +116,12 @@ func series(r *rand.Rand, sink string, n int) []blow {
 		out = append(out, slow(sink)...)
 	}
 	for len(out) < n {
+		b := blow{"kafka", netproxy.Random(r, netproxy.Kafka, longest)}
 		if !strings.HasPrefix(sink, "kafka") && r.IntN(3) > 0 {
-			out = append(out, blow{"postgres", netproxy.Random(r, netproxy.Postgres, longest)})
-		} else {
-			out = append(out, blow{"kafka", netproxy.Random(r, netproxy.Kafka, longest)})
+			b = blow{"postgres", netproxy.Random(r, netproxy.Postgres, longest)}
+		}
+		if b.Kind != netproxy.LoseReply || slices.Contains(asks[sink][b.system], b.Request) {
+			out = append(out, b)
 		}
 	}
 	return out[:n]

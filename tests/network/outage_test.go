@@ -18,19 +18,27 @@ func TestPartitionOutlivesTransactions(t *testing.T) {
 	}
 	t.Parallel()
 	k, proxies := ways(t, 1)
-	j := start(t, "kafka two-phase", k, 0, proxies[0], `, 'properties.transaction.timeout.ms' = '62000'`,
-		"SET 'execution.checkpointing.timeout' = '1500 ms';\nSET 'execution.checkpointing.tolerable-failed-checkpoints' = '1000';")
-	for range 20 {
-		j.produce(20)
-		j.caughtUp()
-	}
-	i, err := proxies[0].Inject(netproxy.Fault{Kind: netproxy.Partition})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := start(t, "kafka two-phase", k, 0, proxies[0], `, 'properties.transaction.timeout.ms' = '64000'`,
+		"SET 'execution.checkpointing.interval' = '2 s';\nSET 'execution.checkpointing.timeout' = '1500 ms';\n"+
+			"SET 'execution.checkpointing.tolerable-failed-checkpoints' = '1000';")
+	j.produce(20)
+	j.caughtUp()
 	prefix := "streamsql-" + j.name
-	if len(k.OpenTransactions(t, prefix)) == 0 { // rows come all the time, so one is open or prepared nearly always
-		t.Log("nothing was open when the partition began")
+	var outage *netproxy.Injected
+	for end := time.Now().Add(patience); outage == nil; {
+		j.produce(20)
+		i, err := proxies[0].Inject(netproxy.Fault{Kind: netproxy.Partition})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if outage = i; len(k.OpenTransactions(t, prefix)) == 0 { // nothing to time out: between two transactions
+			outage.End()
+			outage = nil
+			j.caughtUp()
+		}
+		if time.Now().After(end) {
+			t.Fatal("no transaction is open")
+		}
 	}
 	j.produce(200)
 	for end := time.Now().Add(patience); len(k.OpenTransactions(t, prefix)) > 0; time.Sleep(200 * time.Millisecond) {
@@ -38,9 +46,12 @@ func TestPartitionOutlivesTransactions(t *testing.T) {
 			t.Fatal("the broker does not abort the transactions")
 		}
 	}
-	i.End()
+	outage.End()
 	j.caughtUp()
 	hidden := len(k.Values(t, j.name+"_out", harness.Uncommitted)) - len(k.Values(t, j.name+"_out", harness.Committed))
+	if hidden == 0 {
+		t.Error("no rows were aborted: this shows nothing")
+	}
 	t.Logf("%d rows of aborted transactions, %d restarts, went back: %v", hidden, j.restarts(), strings.Contains(j.process.Output(), "going back"))
 	j.end()
 }
