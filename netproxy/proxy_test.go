@@ -238,7 +238,7 @@ func TestReset(t *testing.T) {
 	i := inject(t, x, Fault{Kind: Reset, Direction: ToServer, After: 3, Times: 1})
 	say(t, c, "abcdef")
 	over(t, i, 1)
-	<-e.ended // by a reset, which its answer to abc may have met first
+	<-e.ended                                                       // by a reset, which its answer to abc may have met first
 	if got := e.received(); got != "beforeabc" && got != "before" { // a reset may overtake what was sent before it
 		t.Errorf("the server received %q", got)
 	}
