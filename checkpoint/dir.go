@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -401,28 +403,50 @@ func (s *DirStore) Verify(ctx context.Context, c *Checkpoint) error {
 	return VerifyFiles(ctx, s.fs, s.dir, c)
 }
 
-// VerifyFiles is Verify for a checkpoint whose files are under root, e.g. a savepoint.
+// VerifyFiles is Verify for a checkpoint whose files are under root, e.g. a savepoint. As many are read at once as there are
+// processors.
 func VerifyFiles(ctx context.Context, fs vfs.FS, root string, c *Checkpoint) error {
+	var files []StateFile
+	var of []SubtaskID
 	for _, sub := range c.Subtasks {
 		for _, f := range sub.Files {
-			if err := ctx.Err(); err != nil {
-				return err
+			files, of = append(files, f), append(of, sub.Subtask)
+		}
+	}
+	errs := make([]error, len(files))
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(files)) {
+		readers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					errs[i] = verifyFile(fs, root, c.ID, of[i], files[i])
+				}
 			}
-			size, crc, err := crcFile(fs, fs.PathJoin(root, f.Path))
-			switch {
-			case err != nil && !oserror.IsNotExist(err):
-				return errorf(diag.External, "checkpoint %d: cannot read state file %s", c.ID, f.Path).Wrap(err)
-			case err != nil:
-				err = fmt.Errorf("%w: the file is missing", errDamaged)
-			case size != f.Size:
-				err = fmt.Errorf("%w: %d bytes, the manifest says %d", errDamaged, size, f.Size)
-			case crc != f.CRC32C:
-				err = fmt.Errorf("%w: crc32c %08x, the manifest says %08x", errDamaged, crc, f.CRC32C)
-			default:
-				continue
-			}
-			return errorf(diag.Data, "checkpoint %d is unusable: state file %s of %s", c.ID, f.Path, sub.Subtask).Wrap(err)
+		})
+	}
+	readers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func verifyFile(fs vfs.FS, root string, id ID, of SubtaskID, f StateFile) error {
+	size, crc, err := crcFile(fs, fs.PathJoin(root, f.Path))
+	switch {
+	case err != nil && !oserror.IsNotExist(err):
+		return errorf(diag.External, "checkpoint %d: cannot read state file %s", id, f.Path).Wrap(err)
+	case err != nil:
+		err = fmt.Errorf("%w: the file is missing", errDamaged)
+	case size != f.Size:
+		err = fmt.Errorf("%w: %d bytes, the manifest says %d", errDamaged, size, f.Size)
+	case crc != f.CRC32C:
+		err = fmt.Errorf("%w: crc32c %08x, the manifest says %08x", errDamaged, crc, f.CRC32C)
+	default:
+		return nil
+	}
+	return errorf(diag.Data, "checkpoint %d is unusable: state file %s of %s", id, f.Path, of).Wrap(err)
 }

@@ -58,6 +58,52 @@ func (x *index) put(s uint64) {
 	x.slots[p] = s
 }
 
+// reserve makes room for n more, a guess: no more than an eighth of the memory, and half of what all indexes may take before rows
+// go to Pebble. What it does not make room for, add does.
+func (x *index) reserve(n int) {
+	room := min(x.budget.limit/8, x.budget.limit/4-x.budget.index.Load()) / 8 // slots
+	size := len(x.slots)
+	for size < (x.n+n)*2 && int64(size)*2 <= room {
+		size *= 2
+	}
+	if size > len(x.slots) {
+		x.resize(size)
+	}
+}
+
+// fit gives back what was reserved in vain.
+func (x *index) fit() {
+	size := firstSlots
+	for size < x.n*2 {
+		size *= 2
+	}
+	if size < len(x.slots) {
+		x.resize(size)
+	}
+}
+
+// vacant is the empty slot that add would fill; ok is false if one with the lower half of the hash comes first.
+func (x *index) vacant(hash uint64) (p uint64, ok bool) {
+	if x.n*2 >= len(x.slots) {
+		x.resize(len(x.slots) * 2)
+	}
+	for p = hash & x.mask; ; p = (p + 1) & x.mask {
+		s := x.slots[p]
+		if s == 0 {
+			return p, true
+		}
+		if uint32(s>>32) == uint32(hash) {
+			return 0, false
+		}
+	}
+}
+
+// putAt is add at the slot that vacant found.
+func (x *index) putAt(p, hash uint64, loc uint32) {
+	x.slots[p] = slotOf(hash, loc)
+	x.n++
+}
+
 func (x *index) resize(n int) {
 	old, oldRaw := x.slots, x.raw
 	x.slots, x.raw = allocSlots(n)

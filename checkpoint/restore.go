@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +72,18 @@ func (g *groupSet) meet(other [2]string) bool {
 		}
 	}
 	return false
+}
+
+// shared tells how many key groups of other, as written by words, are in g, and how many other has. 0, 0: it is not readable.
+func (g *groupSet) shared(other [2]string) (in, all int) {
+	for i, w := range other {
+		n, err := strconv.ParseUint(w, 16, 64)
+		if err != nil {
+			return 0, 0
+		}
+		in, all = in+bits.OnesCount64(n&g[i]), all+bits.OnesCount64(n)
+	}
+	return in, all
 }
 
 // source is the state of one old subtask: a Pebble or segments.
@@ -257,6 +270,7 @@ func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 				t := newTable(b, e.ID, op, o)
 				b.tables[e.ID-1] = t
 				if s.db == nil {
+					defer t.x.fit()
 					return t, t.replay(s, e)
 				}
 				return t, t.loadAll(b.db)
@@ -271,6 +285,7 @@ func (b *Backend) restoreTable(op OperatorID, o TableOptions) (*table, error) {
 		return b.addTable(op, o), nil
 	}
 	t := b.addTable(op, o)
+	defer t.x.fit()
 	for _, s := range b.sources {
 		if e := s.entry(b.old(op), o.Name); e != nil {
 			s.used[e.ID] = true

@@ -230,31 +230,58 @@ func (r *segmentReader) read(p []byte, off int64) error {
 	return err
 }
 
-// next is the next block of table id; io.EOF when there is none. The block is valid until the next call.
-func (r *segmentReader) next(id uint16) (block []byte, rows int, err error) {
+// seek finds the next block of table id: its place, bytes and rows; io.EOF when there is none.
+func (r *segmentReader) seek(id uint16) (at, n int64, rows int, err error) {
 	for r.off < r.size {
 		if r.size-r.off < segmentHead {
-			return nil, 0, r.damaged("ends in the head of a block")
+			return 0, 0, 0, r.damaged("ends in the head of a block")
 		}
 		if err := r.read(r.head[:], r.off); err != nil {
-			return nil, 0, err
+			return 0, 0, 0, err
 		}
-		n := int64(binary.LittleEndian.Uint32(r.head[8:]))
-		at := r.off + segmentHead
+		n = int64(binary.LittleEndian.Uint32(r.head[8:]))
+		at = r.off + segmentHead
 		if n > r.size-at {
-			return nil, 0, r.damaged("has a block of %d bytes at %d", n, r.off)
+			return 0, 0, 0, r.damaged("has a block of %d bytes at %d", n, r.off)
 		}
 		r.off = at + n
-		if binary.LittleEndian.Uint32(r.head[:]) != uint32(id) {
-			continue
+		if binary.LittleEndian.Uint32(r.head[:]) == uint32(id) {
+			return at, n, int(binary.LittleEndian.Uint32(r.head[4:])), nil
 		}
-		if int64(cap(r.buf)) < n {
-			r.buf = make([]byte, n+n/4)
-		}
-		r.buf = r.buf[:n]
-		return r.buf, int(binary.LittleEndian.Uint32(r.head[4:])), r.read(r.buf, at)
 	}
-	return nil, 0, io.EOF
+	return 0, 0, 0, io.EOF
+}
+
+// next is the next block of table id; io.EOF when there is none. The block is valid until the next call.
+func (r *segmentReader) next(id uint16) (block []byte, rows int, err error) {
+	at, n, rows, err := r.seek(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	if int64(cap(r.buf)) < n {
+		r.buf = make([]byte, n+n/4)
+	}
+	r.buf = r.buf[:n]
+	return r.buf, rows, r.read(r.buf, at)
+}
+
+// rowsIn is how many rows of table id the segment has by the heads of its blocks, which is all that is read.
+func rowsIn(fs vfs.FS, s segment, id uint16) (rows int, err error) {
+	r, err := openSegment(fs, s)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	for {
+		_, n, k, err := r.seek(id)
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		rows += min(k, int(n/segmentRow))
+	}
 }
 
 func (r *segmentReader) close() error { return r.f.Close() }
