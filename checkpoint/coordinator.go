@@ -13,6 +13,8 @@ import (
 type CoordinatorConfig struct {
 	// Interval between the starts of periodic checkpoints; 0 = only on demand and at the end.
 	Interval time.Duration
+	// First is the time from the start to the first periodic checkpoint, where that is less than Interval; 0 = Interval.
+	First time.Duration
 	// Timeout after which a checkpoint that is not complete is given up; 0 = never.
 	Timeout time.Duration
 	// MinPause between the end of a checkpoint and the start of the next periodic one.
@@ -93,6 +95,9 @@ func NewCoordinator(cfg CoordinatorConfig, restored *Checkpoint, confirmed bool,
 	c := &Coordinator{
 		cfg: cfg, next: max(cfg.NextID, 1), lastStart: now, lastEnd: now,
 		answered: map[SubtaskID]map[ID]bool{}, finished: map[SubtaskID]bool{},
+	}
+	if 0 < cfg.First && cfg.First < cfg.Interval {
+		c.lastStart = now.Add(cfg.First - cfg.Interval)
 	}
 	if restored != nil {
 		c.published, c.confirmed = restored.ID, restored.ID

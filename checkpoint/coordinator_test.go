@@ -71,6 +71,8 @@ func (x *transcript) new(t *testing.T, d *datadriven.TestData) string {
 		switch a.Key {
 		case "interval":
 			cfg.Interval = dur(a)
+		case "first":
+			cfg.First = dur(a)
 		case "timeout":
 			cfg.Timeout = dur(a)
 		case "pause":

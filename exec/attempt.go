@@ -130,6 +130,10 @@ func (j *Job) panicked(p any) error {
 	return diag.New(diag.Internal, diag.Pos{}, "panic: %v", p).WithHint("this is a bug in streamsql; the log has the stack")
 }
 
+// firstAfterRestore is how long after a restore the first periodic checkpoint starts, if the interval is not shorter: readers of
+// committed output have waited for the restore already, and are not to wait for most of an interval as well.
+const firstAfterRestore = 200 * time.Millisecond
+
 // coordinate runs the loop and ends the tasks in order when it ended well.
 func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, lineage string) (checkpoint.StopMode, error) {
 	j := at.job
@@ -149,8 +153,6 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 			}
 		}
 	}
-	l := &loop{at: at, job: j, coord: checkpoint.NewCoordinator(cfg, cp, true, j.o.Now()),
-		started: map[checkpoint.ID]time.Time{}, published: map[checkpoint.ID][]checkpoint.Snapshot{}}
 	select {
 	case <-at.ready:
 	case err := <-at.failed:
@@ -159,6 +161,12 @@ func (at *attempt) coordinate(ctx context.Context, cp *checkpoint.Checkpoint, li
 		return 0, ctx.Err()
 	}
 	at.running(cp)
+	if cp != nil {
+		cfg.First = firstAfterRestore
+	}
+	// The interval begins when rows flow.
+	l := &loop{at: at, job: j, coord: checkpoint.NewCoordinator(cfg, cp, true, j.o.Now()),
+		started: map[checkpoint.ID]time.Time{}, published: map[checkpoint.ID][]checkpoint.Snapshot{}}
 	j.mu.Lock()
 	if cp != nil {
 		j.last.Restored = cp.ID
