@@ -68,7 +68,16 @@ big: ## 20 million groups under 512 MiB, killed twice; minutes (docs/benchmarks.
 
 bench: ## Kafka to Kafka and to PostgreSQL, operators alone, starting, latency, restart, idle state, growth: writes tables into bin
 	@mkdir -p bin
-	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./tests/bench -count=1 -v -timeout 0
+	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./tests/bench -skip TestGuaranteeCost -count=1 -v -timeout 0
+
+.PHONY: eos soak
+eos: ## what exactly once costs: at-least-once beside it, aligned and unaligned, checkpoints every 100 ms, 1 s, 10 s: writes bin/eos*.md and .json (20 min)
+	@mkdir -p bin
+	STREAMSQL_BENCH=$(CURDIR)/bin $(GO) test ./tests/bench -run TestGuaranteeCost -count=1 -v -timeout 0
+
+soak: ## two jobs for SOAK_TIME (30m), one killed every SOAK_KILL (20s) and rescaled every SOAK_RESCALE (3m): exact, nothing grows: writes bin/soak.md and .json
+	@mkdir -p bin
+	STREAMSQL_SOAK=$(CURDIR)/bin $(GO) test ./tests/soak -count=1 -v -timeout 0
 
 nexmark: ## the Nexmark queries here and on Flink in turn: writes bin/nexmark.md and .json (docs/benchmarks.md has the settings)
 	@mkdir -p bin

@@ -68,7 +68,7 @@ INSERT INTO o SELECT t, id + 1, pad FROM i WHERE id >= 0;`, r.Interval.Milliseco
 	total := settle + time.Duration(r.Seconds)*time.Second
 	sent := make(chan int, 1)
 	began := time.Now()
-	go func() { sent <- send(t, k, in, r.Rate, began, total) }()
+	go func() { sent <- send(t, k, in, r.Rate, began, total, nil) }()
 	var ages durations
 	n, want, last := 0, -1, time.Now()
 	for want < 0 || n < want {
@@ -113,15 +113,22 @@ INSERT INTO o SELECT t, id + 1, pad FROM i WHERE id >= 0;`, r.Interval.Milliseco
 	}
 }
 
-// send produces records at a steady rate and gives their number.
-func send(t *testing.T, k *harness.Broker, topic string, rate int, began time.Time, total time.Duration) int {
+// send produces records at a steady rate, for a time or until it is told to stop, and gives their number.
+func send(t *testing.T, k *harness.Broker, topic string, rate int, began time.Time, total time.Duration, stop <-chan struct{}) int {
 	cl := k.Client(t, kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.ProducerLinger(time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.DefaultProduceTopic(topic), kgo.MaxBufferedRecords(1<<20))
 	pad := string(bytes.Repeat([]byte("abcdefgh"), 12))
 	n := 0
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for now := range tick.C {
+	for last := false; !last; {
+		var now time.Time
+		select {
+		case now = <-tick.C:
+		case <-stop:
+			now, last = time.Now(), true
+		}
+		last = last || now.Sub(began) >= total
 		due := int(min(now.Sub(began), total).Seconds() * float64(rate))
 		for ; n < due; n++ {
 			cl.Produce(context.Background(), &kgo.Record{Value: fmt.Appendf(nil, `{"t":%d,"id":%d,"pad":"%s"}`, time.Now().UnixNano(), n, pad)}, func(_ *kgo.Record, err error) {
@@ -129,9 +136,6 @@ func send(t *testing.T, k *harness.Broker, topic string, rate int, began time.Ti
 					t.Errorf("produce: %v", err)
 				}
 			})
-		}
-		if now.Sub(began) >= total {
-			break
 		}
 	}
 	if err := cl.Flush(context.Background()); err != nil {

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +25,9 @@ type restored struct {
 	Keys            int
 	StateBytes      int64 // files below the state directory
 	Written, Opened time.Duration
-	Memory          int64 // resident after it, bytes
+	Memory          int64         // resident after it, bytes
+	CPU             time.Duration // of the process until then
+	Parts           map[string]time.Duration
 }
 
 func TestRestore(t *testing.T) {
@@ -37,11 +41,15 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	k := harness.SharedKafka(t)
-	tb := &table{title: "From the start of the process after kill -9 to new rows in Kafka, checkpoints every second", head: []string{"groups", "files of the state", "first row written", "first row committed", "resident"}}
+	tb := &table{title: "From the start of the process after kill -9 to new rows in Kafka, checkpoints every second", head: append([]string{"groups", "files of the state", "first row written", "first row committed", "resident", "processor time"}, restoreParts...)}
 	for i := range runs {
 		r := &runs[i]
 		r.measure(t, k)
-		tb.add(r.Keys, fmt.Sprintf("%d MiB", r.StateBytes>>20), ms(r.Written), ms(r.Opened), fmt.Sprintf("%d MiB", r.Memory>>20))
+		cells := []any{r.Keys, fmt.Sprintf("%d MiB", r.StateBytes>>20), ms(r.Written), ms(r.Opened), fmt.Sprintf("%d MiB", r.Memory>>20), ms(r.CPU)}
+		for _, p := range restoreParts {
+			cells = append(cells, ms(r.Parts[p]))
+		}
+		tb.add(cells...)
 		tb.write(t, "restore", runs[:i+1]) // a run of an hour leaves what it has
 	}
 	tb.report(t, "restore", runs)
@@ -58,7 +66,7 @@ CREATE TABLE o (id BIGINT, n BIGINT, pad STRING, PRIMARY KEY (id) NOT ENFORCED) 
   'key.format' = 'json', 'value.format' = 'json', 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '%[2]s');
 CREATE VIEW everything AS SELECT id, id AS v FROM once UNION ALL SELECT id, 0 FROM few;
 INSERT INTO o SELECT id, COUNT(*), MAX(LPAD(CAST(id AS STRING), 60, 'x')) FROM everything GROUP BY id HAVING COUNT(*) > 1 OR MAX(v) = %[1]d;`, r.Keys-1, out, k.Addr()))
-	cmd := harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"run", file, "--state-dir", state}}
+	cmd := harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"run", file, "--state-dir", state, "--log", "info"}}
 
 	first := harness.Start(t, cmd)
 	last := fmt.Sprintf(`{"id":%d}`, r.Keys-1)
@@ -89,8 +97,10 @@ INSERT INTO o SELECT id, COUNT(*), MAX(LPAD(CAST(id AS STRING), 60, 'x')) FROM e
 		}
 	}
 	r.Opened = time.Since(began)
-	r.Memory = residentBytes(t, second.Pid())
+	r.Memory, r.Parts = residentBytes(t, second.Pid()), partsOf(t, second)
 	second.Kill()
+	user, system := second.CPU()
+	r.CPU = user + system
 }
 
 // stateBytes is the size of the files below a state directory, those with several names counted once.
@@ -116,4 +126,32 @@ func stateBytes(t *testing.T, state string) (n int64) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// restoreParts are the parts of a restore that the log tells.
+var restoreParts = []string{"metadata", "transactions", "sources", "state", "writers"}
+
+var logField = regexp.MustCompile(`(\w+)=(\S+)`)
+
+// partsOf reads them from the log of a process that has restored its job.
+func partsOf(t *testing.T, p *harness.Process) map[string]time.Duration {
+	t.Helper()
+	const line = `msg="the job is restored"`
+	if err := p.WaitOutput(line, 5*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(p.Output(), line)
+	text, _, _ = strings.Cut(text, "\n")
+	parts := map[string]time.Duration{}
+	for _, m := range logField.FindAllStringSubmatch(text, -1) {
+		if d, err := time.ParseDuration(m[2]); err == nil {
+			parts[m[1]] = d
+		}
+	}
+	for _, part := range restoreParts {
+		if _, ok := parts[part]; !ok {
+			t.Fatalf("the log has no %q of the restore: %s", part, text)
+		}
+	}
+	return parts
 }
