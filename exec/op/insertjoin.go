@@ -31,7 +31,8 @@ type insertJoin struct {
 	order   []int32 // the batch's rows by key, physical, and
 	ends    []int32 // where those of each key end
 
-	rows     [][]byte // of the other side, borrowed from its state
+	rows     [][]byte // of the other side, borrowed from its state; where rows have a fixed size, several in each
+	n        int      // rows of the other side
 	rowBytes int
 	spans    []matchSpan // per key of the batch: its rows among rows
 	key      int         // being read
@@ -144,25 +145,37 @@ func (j *insertJoin) join() error {
 		if !j.reads(g) {
 			continue
 		}
-		j.key, j.spans[g].from = g, int32(len(j.rows))
+		j.key, j.spans[g].from = g, int32(j.n)
 		if err := j.log.read(1-j.port, g, j.visit); err != nil {
 			return err
 		}
-		j.spans[g].to = int32(len(j.rows))
+		j.spans[g].to = int32(j.n)
 	}
 	return j.flush()
 }
 
+const maxMatches = 2 * batch.Size // rows of the other side, after which matches are emitted
+
 // gather is what join does with rows of the other side.
 func (j *insertJoin) gather(rows []byte) error {
+	c := j.o.codec
+	if c.fixed() && len(rows)%c.head != 0 {
+		return errJoinState
+	}
 	for len(rows) > 0 {
-		n, err := j.o.codec.size(rows)
-		if err != nil {
-			return err
+		n, size := 1, c.head
+		if c.fixed() {
+			n = min(len(rows)/c.head, maxMatches-j.n)
+			size = n * c.head
+		} else {
+			var err error
+			if size, err = c.size(rows); err != nil {
+				return err
+			}
 		}
-		j.rows, j.rowBytes, rows = append(j.rows, rows[:n]), j.rowBytes+n, rows[n:]
-		if len(j.rows) >= 2*batch.Size || j.rowBytes >= maxMatchBytes {
-			j.spans[j.key].to = int32(len(j.rows))
+		j.rows, j.n, j.rowBytes, rows = append(j.rows, rows[:size]), j.n+n, j.rowBytes+size, rows[size:]
+		if j.n >= maxMatches || j.rowBytes >= maxMatchBytes {
+			j.spans[j.key].to = int32(j.n)
 			if err := j.flush(); err != nil {
 				return err
 			}
@@ -173,10 +186,12 @@ func (j *insertJoin) gather(rows []byte) error {
 
 // flush emits the pairs of the batch's rows and those gathered, which it forgets.
 func (j *insertJoin) flush() error {
-	if len(j.rows) == 0 {
+	if j.n == 0 {
 		return nil
 	}
-	if err := j.o.codec.decode(j.rows, j.o.found.Cols); err != nil {
+	if j.o.codec.fixed() {
+		j.o.codec.decodeFixed(j.rows, j.n, j.o.found.Cols)
+	} else if err := j.o.codec.decode(j.rows, j.o.found.Cols); err != nil {
 		return err
 	}
 	j.o.found.Finish()
@@ -190,38 +205,58 @@ func (j *insertJoin) flush() error {
 			from = end
 			continue
 		}
-		for _, r := range j.order[from:end] {
+		rows := j.order[from:end]
+		if matches.to == matches.from+1 {
+			j.pairX, j.pairO = append(j.pairX, rows...), appendCopies(j.pairO, matches.from, len(rows))
+			rows = nil
+		}
+		for _, r := range rows {
 			for o := matches.from; o < matches.to; o++ {
 				j.pairX, j.pairO = append(j.pairX, r), append(j.pairO, o)
 			}
 			if len(j.pairX) >= batch.Size {
-				if err := j.emitPairs(); err != nil {
+				if err := j.emitPairs(false); err != nil {
 					return err
 				}
 			}
 		}
+		if len(j.pairX) >= batch.Size {
+			if err := j.emitPairs(false); err != nil {
+				return err
+			}
+		}
 		from = end
 	}
-	err := j.emitPairs()
+	err := j.emitPairs(true)
 	for _, c := range j.o.found.Cols {
 		c.Clear()
 	}
-	j.rows, j.rowBytes = j.rows[:0], 0
+	j.rows, j.n, j.rowBytes = j.rows[:0], 0, 0
 	clear(j.spans)
 	return err
 }
 
-// emitPairs emits the pairs that fulfil the condition.
-func (j *insertJoin) emitPairs() error {
+// appendCopies appends n times x.
+func appendCopies(s []int32, x int32, n int) []int32 {
+	at := len(s)
+	s = slices.Grow(s, n)[:at+n]
+	for i := range s[at:] {
+		s[at+i] = x
+	}
+	return s
+}
+
+// emitPairs emits the pairs that fulfil the condition: all, or as many as fill batches.
+func (j *insertJoin) emitPairs(all bool) error {
 	x, o := j.pairX, j.pairO
-	for len(x) > 0 {
+	for len(x) >= batch.Size || all && len(x) > 0 {
 		n := min(len(x), batch.Size)
 		if err := j.emitSome(x[:n], o[:n]); err != nil {
 			return err
 		}
 		x, o = x[n:], o[n:]
 	}
-	j.pairX, j.pairO = j.pairX[:0], j.pairO[:0]
+	j.pairX, j.pairO = append(j.pairX[:0], x...), append(j.pairO[:0], o...)
 	return nil
 }
 

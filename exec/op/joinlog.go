@@ -24,6 +24,7 @@ type joinLog struct {
 	refs            []checkpoint.Ref
 	one             checkpoint.Keys
 	root            []byte
+	made, bytes     int64 // roots made since the log was opened, and what was put into them
 }
 
 const (
@@ -32,6 +33,12 @@ const (
 	segmentMin    = 1 << 10
 	segmentMax    = 4 << 10
 	segmentRun    = 32 << 10 // of rows that come in one batch
+)
+
+const (
+	joinLogSample = 1 << 10 // roots after which their average counts
+	joinLogForget = 1 << 16 // roots after which older ones count half
+	joinLogAhead  = 4       // times what a new root takes, it gets at most
 )
 
 // segmentBytes is how large the next segment is to be of a key that has n.
@@ -92,22 +99,37 @@ func (l *joinLog) add(side, i int, buf []byte, at []int) error {
 	return nil
 }
 
-// addFirst is addSome for a key without rows. It may stay with these, and gets no more memory than they take. Many rows
-// are left to addSome.
+// room is what memory a new root of n bytes gets: as much as roots take on average, if that is more. Where keys get their
+// rows by and by, most then stay where they are; where most stay with the first ones, little is wasted.
+func (l *joinLog) room(n int) int {
+	if l.made < joinLogSample {
+		return n
+	}
+	return max(n, min(int(l.bytes/l.made), joinLogAhead*n))
+}
+
+// addFirst is addSome for a key without rows. Many rows are left to addSome.
 func (l *joinLog) addFirst(side, i int, buf []byte, at []int) (int, error) {
 	n := 0
 	if at[len(at)-1]-at[0] < segmentMin { // addSome puts more than that elsewhere
 		n = len(at) - 1
 	}
 	rows := buf[at[0]:at[n]]
-	ref, _, err := l.roots.Insert(l.keys, i, joinLogHead+len(rows))
+	ref, _, err := l.roots.Insert(l.keys, i, joinLogHead)
 	if err != nil {
 		return 0, err
 	}
 	l.refs[i] = ref
-	root := l.roots.Mutable(ref)
-	if copy(root[joinLogHead:], rows); side == 0 {
-		binary.LittleEndian.PutUint32(root[8:], uint32(len(rows)))
+	size := joinLogHead + len(rows)
+	end, err := l.roots.Extend(ref, len(rows), l.room(size)) // where the row is, as the newest one
+	if err != nil {
+		return 0, err
+	}
+	if l.made, l.bytes = l.made+1, l.bytes+int64(size); l.made == joinLogForget {
+		l.made, l.bytes = l.made/2, l.bytes/2
+	}
+	if copy(end, rows); side == 0 {
+		binary.LittleEndian.PutUint32(l.roots.Mutable(ref)[8:], uint32(len(rows)))
 	}
 	return n, nil
 }
@@ -133,6 +155,7 @@ func (l *joinLog) addSome(side, i int, buf []byte, at []int) (int, error) {
 			binary.LittleEndian.PutUint32(l.root[8:], 0)
 		}
 		l.roots.Set(ref, l.root)
+		l.bytes -= int64(to - from)
 		root, to = l.root, from
 	}
 	if many { // they need not go through the root
@@ -147,6 +170,7 @@ func (l *joinLog) addSome(side, i int, buf []byte, at []int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	l.bytes += int64(len(rows))
 	if side == 1 {
 		copy(end, rows)
 		return n, nil

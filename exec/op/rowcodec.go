@@ -75,6 +75,9 @@ func makeRowCodec(s *types.Schema, omit []int, lead int) *rowCodec {
 	return c
 }
 
+// fixed reports that all rows are c.head bytes long: they have no texts and no length.
+func (c *rowCodec) fixed() bool { return c.lead == 0 }
+
 // size is that of the row that rows begins with.
 func (c *rowCodec) size(rows []byte) (int, error) {
 	n := c.head
@@ -107,13 +110,12 @@ func (c *rowCodec) encode(b *batch.Batch, e *encodedRows) {
 	if len(c.fields) > 0 {
 		bitmap = c.fields[0].slot
 	}
-	for i, start := range e.starts[:n] {
-		row := e.buf[start:e.starts[i+1]]
-		if c.lead > 0 {
-			binary.LittleEndian.PutUint32(row, uint32(len(row)))
+	if c.fixed() {
+		for at := 0; at < len(e.buf); at += c.head {
+			clear(e.buf[at : at+bitmap])
 		}
-		clear(row[c.lead:bitmap])
-		c.at[i] = start + c.head
+	} else {
+		c.begin(e, bitmap)
 	}
 	for k, f := range c.fields {
 		v := b.Cols[f.col]
@@ -121,6 +123,18 @@ func (c *rowCodec) encode(b *batch.Batch, e *encodedRows) {
 			c.encodeNulls(b, v, k, e)
 		}
 		c.encodeColumn(b, v, f, e)
+	}
+}
+
+// begin writes the lengths of rows and clears their bits.
+func (c *rowCodec) begin(e *encodedRows, bitmap int) {
+	for i, start := range e.starts[:len(c.at)] {
+		row := e.buf[start:e.starts[i+1]]
+		if c.lead > 0 {
+			binary.LittleEndian.PutUint32(row, uint32(len(row)))
+		}
+		clear(row[c.lead:bitmap])
+		c.at[i] = start + c.head
 	}
 }
 
@@ -170,6 +184,14 @@ func (c *rowCodec) encodeNulls(b *batch.Batch, v *batch.Vec, k int, e *encodedRo
 func (c *rowCodec) encodeColumn(b *batch.Batch, v *batch.Vec, f rowField, e *encodedRows) {
 	switch f.phys {
 	case types.PhysI64:
+		if c.fixed() && b.Sel != nil && !v.Const {
+			at := f.slot
+			for _, r := range b.Sel {
+				binary.LittleEndian.PutUint64(e.buf[at:], uint64(v.I64[r]))
+				at += c.head
+			}
+			return
+		}
 		if b.Sel != nil && !v.Const {
 			for i, r := range b.Sel {
 				binary.LittleEndian.PutUint64(e.buf[e.starts[i]+f.slot:], uint64(v.I64[r]))
@@ -294,16 +316,57 @@ func (c *rowCodec) decodeTexts(rows [][]byte, slot int, texts string, dst []stri
 func (c *rowCodec) decodeNulls(rows [][]byte, cols []*batch.ColBuilder, first int) {
 	few := len(c.fields) > 0 && len(c.fields) <= 8
 	for i, row := range rows {
-		if few && row[c.lead] == 0 {
-			continue
+		if !few || row[c.lead] != 0 {
+			c.nullify(row, cols, first+i)
 		}
-		for k := 0; k < len(c.fields); k += 8 {
-			bits := row[c.lead+k>>3]
-			for j := k; bits != 0 && j < len(c.fields); j, bits = j+1, bits>>1 {
-				if bits&1 != 0 {
-					cols[c.fields[j].col].Nullify(first + i)
-				}
+	}
+}
+
+// nullify makes the values at place at NULL that are in row.
+func (c *rowCodec) nullify(row []byte, cols []*batch.ColBuilder, at int) {
+	for k := 0; k < len(c.fields); k += 8 {
+		bits := row[c.lead+k>>3]
+		for j := k; bits != 0 && j < len(c.fields); j, bits = j+1, bits>>1 {
+			if bits&1 != 0 {
+				cols[c.fields[j].col].Nullify(at)
 			}
+		}
+	}
+}
+
+// decodeFixed is decode, of a fixed codec, for n rows in chunks, in each of which rows follow one another.
+func (c *rowCodec) decodeFixed(chunks [][]byte, n int, cols []*batch.ColBuilder) {
+	first := 0
+	for _, f := range c.fields {
+		col := cols[f.col]
+		first = col.AppendN(n)
+		i := first
+		for _, rows := range chunks {
+			for at := f.slot; at < len(rows); at += c.head {
+				switch f.phys {
+				case types.PhysI64:
+					col.I64[i] = int64(binary.LittleEndian.Uint64(rows[at:]))
+				case types.PhysF64:
+					col.F64[i] = math.Float64frombits(binary.LittleEndian.Uint64(rows[at:]))
+				case types.PhysBool:
+					col.Bool[i] = rows[at] != 0
+				case types.PhysI128:
+					col.I128[i] = types.Int128{Lo: binary.LittleEndian.Uint64(rows[at:]), Hi: int64(binary.LittleEndian.Uint64(rows[at+8:]))}
+				}
+				i++
+			}
+		}
+	}
+	if len(c.fields) == 0 {
+		return
+	}
+	few, i := len(c.fields) <= 8, first
+	for _, rows := range chunks {
+		for at := 0; at < len(rows); at += c.head {
+			if !few || rows[at] != 0 {
+				c.nullify(rows[at:], cols, i)
+			}
+			i++
 		}
 	}
 }
