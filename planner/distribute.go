@@ -47,6 +47,23 @@ func (b *builder) keyedInput(p *phys, i int, keys []int) {
 	p.ship[i] = exec.Edge{Ship: exec.Hash, Keys: keys}
 }
 
+// keyedWithin is keyed for one input that is distributed by some of the keys already: rows with equal keys are together where they
+// are, so that nothing is exchanged and state lies by those columns. It returns them, nil = rows go by all keys. What decides
+// is what stands below, never the parallelism, which may change between runs.
+func (b *builder) keyedWithin(p *phys, keys []int) []int {
+	b.keyed(p, keys)
+	by := p.in[0].dist
+	if len(keys) == 0 || len(by) == 0 || slices.Equal(by, keys) || !subset(by, keys) {
+		return nil
+	}
+	ship := exec.Hash
+	if p.in[0].par == p.par {
+		ship = exec.Forward
+	}
+	p.ship[0] = exec.Edge{Ship: ship, Keys: by}
+	return by
+}
+
 // exchange brings input i of p to parallelism par: by key where one is given, because changes of one row must stay in
 // order; else row by row.
 func (b *builder) exchange(p *phys, i, par int, keys []int) {

@@ -23,7 +23,8 @@ type Aggregate struct {
 	TTL      *int64 // the STATE_TTL hint in ms, nil = table.exec.state.ttl
 	// Always: the query's own aggregation without GROUP BY, which gives a row over no rows too where results are final.
 	Always bool
-	global bool // its input is a localAggregate
+	global bool  // its input is a localAggregate
+	place  []int // key columns that state lies by, where the input is distributed by these; nil = by all
 }
 
 func (n *Aggregate) Inputs() []Node { return []Node{n.In} }
@@ -156,14 +157,27 @@ func (n *Aggregate) distribute(b *builder, p *phys) error {
 	if err := retractable(n.Aggs, p.in[0]); err != nil {
 		return err
 	}
-	b.keyed(p, n.Keys)
+	place := b.keyedWithin(p, n.Keys)
 	p.dist = upTo(0, len(n.Keys))
+	if place != nil {
+		p.dist = indexesIn(n.Keys, place)
+	}
 	// Without mini-batches each batch's changes leave at once: there is no time to combine in.
-	if mini.Size > 0 && b.splitPhases(p, &localAggregate{In: n.In, Keys: n.Keys, Aggs: n.Aggs, Names: n.Names}) {
+	global := place == nil && mini.Size > 0 && b.splitPhases(p, &localAggregate{In: n.In, Keys: n.Keys, Aggs: n.Aggs, Names: n.Names})
+	if global || place != nil {
 		c := *n
-		c.global, p.op = true, &c
+		c.global, c.place, p.op = global, place, &c
 	}
 	return nil
+}
+
+// indexesIn is where each of cols is in list.
+func indexesIn(list, cols []int) []int {
+	out := make([]int, len(cols))
+	for i, c := range cols {
+		out[i] = slices.Index(list, c)
+	}
+	return out
 }
 
 // pushFilter moves conditions on the group keys below.
@@ -232,6 +246,6 @@ func remapAggs(aggs []expr.Agg, keep, m []int) []expr.Agg {
 
 func (n *Aggregate) lower(l *lowering, x *exec.Node, p *phys) {
 	mini, _ := l.b.miniBatch() // distribute has checked it
-	x.Operator = op.NewGroupAggregate(op.GroupAggSpec{Input: p.schema(0), Keys: n.Keys, Aggs: n.Aggs, InputMode: p.mode(0),
+	x.Operator = op.NewGroupAggregate(op.GroupAggSpec{Input: p.schema(0), Keys: n.Keys, Place: n.place, Aggs: n.Aggs, InputMode: p.mode(0),
 		EmitUpdateBefore: p.before(), TTL: hinted(n.TTL, l.ttl()), Output: x.Output, Mini: mini, Partial: partial(p)})
 }

@@ -2,6 +2,8 @@ package op
 
 import (
 	"encoding/binary"
+	"slices"
+	"strconv"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
@@ -14,6 +16,7 @@ import (
 type GroupAggSpec struct {
 	Input            *types.Schema
 	Keys             []int // key columns of the input
+	Place            []int // those of Keys, in this order, that rows are exchanged and state lies by; nil = Keys
 	Aggs             []expr.Agg
 	InputMode        types.ChangelogMode
 	EmitUpdateBefore bool          // downstream needs -U
@@ -32,7 +35,7 @@ type MiniBatch struct {
 }
 
 // NewGroupAggregate is the keyed, updating aggregation of Flink's GroupAggregate. Results are emitted once per key and
-// input batch, as Flink does with mini-batch: the net change of the batch. Rows must be exchanged by the keys.
+// input batch, as Flink does with mini-batch: the net change of the batch. Rows must be exchanged by the keys, or by Place.
 func NewGroupAggregate(spec GroupAggSpec) func() exec.Operator {
 	return func() exec.Operator { return &groupAggregate{spec: spec} }
 }
@@ -42,7 +45,12 @@ type groupAggregate struct {
 	subtask  exec.Subtask
 	core     aggCore
 	enc      *exec.KeyEncoder
+	place    *exec.KeyEncoder // nil: state lies by the keys
+	placed   checkpoint.Keys
 	keys     checkpoint.Keys
+	runs     keyRuns
+	held     heldRows    // for its columns
+	firsts   batch.Batch // of stretches
 	refs     []checkpoint.Ref
 	touched  []touch
 	old      []byte      // previous row images, for -U and for finding unchanged results
@@ -84,9 +92,18 @@ type listValue struct {
 func (g *groupAggregate) Open(s exec.Subtask) error {
 	g.subtask = s
 	g.enc = exec.NewKeyEncoder(g.spec.Keys)
+	g.runs.cols = g.spec.Keys
 	g.out = batch.NewBuilder(g.spec.Output)
+	layout := ""
+	if g.spec.Place != nil {
+		g.place = exec.NewKeyEncoder(g.spec.Place)
+		layout = placedFormat
+		for _, c := range g.spec.Place {
+			layout += " " + strconv.Itoa(slices.Index(g.spec.Keys, c))
+		}
+	}
 	return g.core.open(s, coreSpec{
-		aggs: g.spec.Aggs, retract: g.spec.InputMode != types.AppendOnly, bits: true, ttl: g.spec.TTL, state: "groups",
+		aggs: g.spec.Aggs, retract: g.spec.InputMode != types.AppendOnly, bits: true, ttl: g.spec.TTL, state: "groups", keys: layout,
 	})
 }
 
@@ -103,15 +120,25 @@ func (g *groupAggregate) Process(_ int, b *batch.Batch, out exec.Emitter) error 
 
 // process takes rows of the input, or with combined accumulators.
 func (g *groupAggregate) process(b *batch.Batch, combined bool, out exec.Emitter) error {
-	g.enc.Encode(b, &g.keys)
+	n := b.Len()
+	stretches := !combined && g.core.plain() && len(g.spec.Keys) > 0 && g.runs.find(b, nil)
+	all := b
+	if stretches {
+		g.firsts = batch.Batch{N: b.N, Sel: g.runs.rows, Cols: b.Cols}
+		b = &g.firsts
+	}
+	g.encode(b)
 	g.refs = resize(g.refs, g.keys.Len())
 	if err := g.core.groups.Probe(&g.keys, g.refs); err != nil {
 		return err
 	}
 	var err error
-	if combined {
+	switch {
+	case combined:
 		err = g.core.combine(b, &g.keys, g.refs, g)
-	} else {
+	case stretches:
+		err = g.core.accumulateRuns(all, &g.keys, g.refs, &g.runs, &g.held, g)
+	default:
 		err = g.core.accumulate(b, &g.keys, g.refs, g)
 	}
 	if err == nil {
@@ -130,10 +157,25 @@ func (g *groupAggregate) process(b *batch.Batch, combined bool, out exec.Emitter
 	if g.buffered == 0 {
 		g.due = g.subtask.Now() + g.spec.Mini.Latency
 	}
-	if g.buffered += b.Len(); g.buffered >= g.spec.Mini.Size {
+	if g.buffered += n; g.buffered >= g.spec.Mini.Size {
 		return g.emitPending(out)
 	}
 	return nil
+}
+
+// placedFormat follows aggFormat where state lies by some of the keys; behind it are their places among them.
+const placedFormat = ";by"
+
+// encode encodes the keys of b. A group lies in the key group of the columns of Place.
+func (g *groupAggregate) encode(b *batch.Batch) {
+	g.enc.Encode(b, &g.keys)
+	if g.place == nil {
+		return
+	}
+	hashes := g.keys.Hashes
+	for i, h := range g.place.Hashes(b, &g.placed)[:len(hashes)] {
+		hashes[i] = inGroupOf(h, hashes[i])
+	}
 }
 
 func (g *groupAggregate) forget() {

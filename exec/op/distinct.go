@@ -70,9 +70,12 @@ func (d *distinctSet) probe(b *batch.Batch, groups *checkpoint.Keys) error {
 
 // subHash is the hash of a key that belongs to a group: the group's key group, so that it lives and moves with it, and
 // otherwise spread by the key.
-func subHash(group uint64, key []byte) uint64 {
+func subHash(group uint64, key []byte) uint64 { return inGroupOf(group, checkpoint.HashKey(key)) }
+
+// inGroupOf is hash in the key group of group.
+func inGroupOf(group, hash uint64) uint64 {
 	const keyGroupBits = uint64(checkpoint.KeyGroups-1) << 57
-	return group&keyGroupBits | checkpoint.HashKey(key)&^keyGroupBits
+	return group&keyGroupBits | hash&^keyGroupBits
 }
 
 // row finds or creates the counters of row i.

@@ -185,16 +185,7 @@ func (h *heldRows) extreme(a *accumulator, xs []int64, mask []bool) {
 // extremeRuns is extreme for stretches.
 func (h *heldRows) extremeRuns(off int, least bool, xs []int64) {
 	h.eachRun(func(o, from, to int) {
-		best := xs[from]
-		if run := xs[from+1 : to]; least {
-			for _, x := range run {
-				best = min(best, x)
-			}
-		} else {
-			for _, x := range run {
-				best = max(best, x)
-			}
-		}
+		best := extremeOf(xs[from:to], least)
 		o += off
 		if cur := word(h.rows, o); best != cur && best < cur == least || word(h.rows, o+8) == 0 {
 			setWord(h.rows, o, best)

@@ -1,10 +1,11 @@
 package op
 
 // Goal: stretches of rows with equal keys are combined as other rows are. Method: two phases against one over random stretches, with and without
-// windows, filters, NULL, selections and constant columns.
+// windows, filters, NULL, selections and constant columns; and one phase by stretches against one by rows.
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -99,6 +100,9 @@ func TestLocalRuns(t *testing.T) {
 			single, global = NewWindowAggregate(w), NewWindowAggregate(p)
 		}
 		whole := newTimedOp(t, single, 1<<20)
+		if g, ok := whole.op.(*groupAggregate); ok {
+			g.runs.pause = math.MaxInt // it takes row by row
+		}
 		p := newTwoPhases(t, spec, 1, newTimedOp(t, global, 1<<20))
 		for range 8 {
 			b := runsBatch(rnd)
@@ -115,6 +119,49 @@ func TestLocalRuns(t *testing.T) {
 		fold(t, got, kinds(p.global.out.rows))
 		if !slices.Equal(sorted(got), sorted(want)) {
 			t.Fatalf("seed %d:\n got  %v\n want %v", seed, sorted(got), sorted(want))
+		}
+	}
+	if found == 0 {
+		t.Error("no batch was taken by its stretches")
+	}
+}
+
+// Taken by stretches, rows give the same changes, in the same order.
+func TestGroupRuns(t *testing.T) {
+	found := 0
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 10))
+		spec := GroupAggSpec{Input: runsSchema, Keys: []int{0, 1}, Aggs: runsAggs(false), EmitUpdateBefore: true,
+			Output: types.NewSchema(runsSchema.Columns[0], runsSchema.Columns[1])}
+		for _, a := range spec.Aggs {
+			spec.Output.Columns = append(spec.Output.Columns, types.Column{Name: a.Text, Type: types.BigIntType})
+		}
+		if seed%2 == 1 {
+			spec.Mini = MiniBatch{Size: 1 + rnd.IntN(2000), Latency: 10}
+		}
+		if seed%3 == 1 {
+			spec.Place = [][]int{{0}, {1}, {1, 0}}[rnd.IntN(3)]
+		}
+		runs, rows := newTimedOp(t, NewGroupAggregate(spec), 1<<20), newTimedOp(t, NewGroupAggregate(spec), 1<<20)
+		rows.op.(*groupAggregate).runs.pause = math.MaxInt
+		for range 8 {
+			b := runsBatch(rnd)
+			for _, o := range []*timedOp{runs, rows} {
+				if err := o.op.Process(0, b, &o.out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if runs.op.(*groupAggregate).runs.pause <= 0 {
+				found++
+			}
+		}
+		for _, o := range []*timedOp{runs, rows} {
+			if err := o.op.OnWatermark(exec.MaxWatermark, &o.out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := kinds(runs.out.rows), kinds(rows.out.rows); !slices.Equal(got, want) {
+			t.Fatalf("seed %d:\n got  %v\n want %v", seed, got, want)
 		}
 	}
 	if found == 0 {

@@ -52,6 +52,8 @@ var jobs = map[string][]sink{
 		{"regular", "a BIGINT, b BIGINT, v BIGINT", "SELECT o.id, g.id, g.v FROM past AS o LEFT JOIN gen AS g ON o.id + 1 = g.id AND g.v > 20"},
 		{"regular_inner", "a BIGINT, b BIGINT", "SELECT o.id, g.id FROM past AS o JOIN gen AS g ON o.v = g.v AND o.k = g.k AND g.id > o.id AND g.id < o.id + 900"},
 		{"joined_groups", "k BIGINT, n BIGINT, s BIGINT", "SELECT COALESCE(o.k, -1), COUNT(*), SUM(g.id) FROM past AS o FULL JOIN gen AS g ON o.id = g.id + 1 AND o.v > 30 GROUP BY COALESCE(o.k, -1)"},
+		{"join_regrouped", "k BIGINT, n BIGINT, vs BIGINT", `SELECT k, n, COUNT(*) FROM (SELECT o.k, o.v, COUNT(*) AS n, MAX(g.id) AS top FROM past AS o JOIN gen AS g
+    ON o.k = g.k AND g.id > o.id AND g.id < o.id + 300 GROUP BY o.k, o.v) GROUP BY k, n`},
 		{"semi_joined", "id BIGINT, v BIGINT", "SELECT id, v FROM past WHERE id + 1 NOT IN (SELECT id FROM gen WHERE v > 50)"},
 	},
 	"windows": {
