@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/checkpoint/s3"
 	"github.com/streamsql/streamsql/exec"
@@ -272,6 +273,15 @@ type jobStore interface {
 	checkpoint.Store
 	Import(ctx context.Context, path string, allowRewind bool) (checkpoint.Imported, error)
 	Ended(ctx context.Context) (bool, error)
+	checkpoint.Recorder
+}
+
+// onRecord are the guarantees that the job of plan gave up in earlier runs, nil when nothing of it is here.
+func (e *Engine) onRecord(plan *planner.Plan) ([]checkpoint.Degradation, error) {
+	if e.dir == "" || plan.Schema != nil {
+		return nil, nil
+	}
+	return checkpoint.ReadDegraded(vfs.Default, filepath.Join(e.dir, "jobs", jobID(plan.Name)))
 }
 
 // openStore opens the job's checkpoints where the settings say they are.

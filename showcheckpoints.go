@@ -32,6 +32,15 @@ func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
 		if r := st.Checkpoint.Restore; r != nil {
 			res.Notices = append(res.Notices, j.Name()+": "+r.String())
 		}
+		if text := storeSummary(&st.Store); text != "" {
+			res.Notices = append(res.Notices, j.Name()+": "+text)
+		}
+		for _, d := range st.Degraded {
+			res.Notices = append(res.Notices, j.Name()+": "+d.String())
+		}
+		for _, a := range st.Alarms() {
+			res.Notices = append(res.Notices, fmt.Sprintf("%s: alarm %s: %s", j.Name(), a.Name, a.Text))
+		}
 		for i := range st.Sinks {
 			if text := sinkSummary(&st.Sinks[i]); text != "" {
 				res.Notices = append(res.Notices, j.Name()+": "+text)
@@ -71,6 +80,19 @@ func checkpointSummary(name string, s Status) string {
 	}
 	if c.Warning != "" {
 		text += "; " + c.Warning
+	}
+	return text
+}
+
+// storeSummary is how keyed state is held once rows are on disk, "" before.
+func storeSummary(f *checkpoint.StoreFigures) string {
+	if f.Databases == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("state on disk: %d task(s), %d file(s) of %d bytes, %d not merged yet; %d compaction(s), %d bytes due; block cache hits %s %%",
+		f.Databases, f.Files, f.Bytes, f.NewFiles, f.Compactions, f.CompactionDebt, strconv.FormatFloat(100*f.CacheHitRatio(), 'f', 1, 64))
+	if f.Stalls > 0 {
+		text += fmt.Sprintf("; writes were held back %d time(s), %s in all", f.Stalls, checkpoint.Short(f.StallTime))
 	}
 	return text
 }

@@ -275,6 +275,9 @@ func (e *Engine) explain(x *sql.Explain) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if plan.OnRecord, err = e.onRecord(plan); err != nil {
+		return nil, err
+	}
 	res := table("result")
 	res.add(plan.ExplainAs(x.Details))
 	res.Notices = append(plan.Notices, pathRemarks(plan)...)
@@ -381,6 +384,9 @@ func (e *Engine) eachPlan(text string, do func(*planner.Plan, []sql.ExplainDetai
 			plan, err := e.planner.Plan(inner, e.conf, planner.Options{Embedded: e.embedded})
 			if err != nil {
 				return suggestTable(diag.At(err, st.Pos))
+			}
+			if plan.OnRecord, err = e.onRecord(plan); err != nil {
+				return err
 			}
 			do(plan, details)
 		case *sql.StopJob:

@@ -30,6 +30,8 @@ type BackendOptions struct {
 	Now func() int64
 	// Log receives Pebble's warnings; nil discards.
 	Log *slog.Logger
+	// Meter reads the backend's figures until it is closed; nil = nobody does.
+	Meter *Meter
 }
 
 // ErrSealing is returned by Seal while an earlier seal is still being written: decline the checkpoint (not ready).
@@ -63,6 +65,9 @@ type Backend struct {
 	db    *pebble.DB // changed on the subtask's goroutine only
 	dbDir string
 	cache *pebble.Cache
+	// figures are read beside everything else, through meter.
+	figures figures
+	meter   *Meter
 	// compactions are those of db; spilled tells them that rows are on disk only.
 	compactions *compactions
 	spilled     atomic.Bool
@@ -121,6 +126,9 @@ func OpenBackend(owner *Owner, name string, o BackendOptions) (*Backend, error) 
 	if err := fs.MkdirAll(b.dir, 0o755); err != nil {
 		return nil, b.ioError("cannot create", err)
 	}
+	if b.meter = o.Meter; b.meter != nil {
+		b.meter.add(b)
+	}
 	return b, nil
 }
 
@@ -175,6 +183,10 @@ func (b *Backend) Close() error {
 	b.cutMu.Lock()
 	defer b.cutMu.Unlock()
 	b.closed = true
+	b.figures.show(nil)
+	if b.meter != nil {
+		b.meter.remove(b)
+	}
 	var err error
 	for _, t := range b.tables {
 		if t != nil {
@@ -272,6 +284,7 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		FormatMajorVersion:          pebble.FormatTableFormatV6,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 		Logger:                      pebbleLog{b},
+		EventListener:               b.figures.listener(),
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -307,6 +320,7 @@ func (b *Backend) ensureDB() error {
 		return err
 	}
 	b.db, b.compactions = db, c
+	b.figures.show(db)
 	return nil
 }
 

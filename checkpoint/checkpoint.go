@@ -82,6 +82,8 @@ type Checkpoint struct {
 	Job       JobInfo                     `json:",omitzero"`
 	// Ancestors are the checkpoints of other lineages that this one came from, the nearest first.
 	Ancestors []Origin `json:",omitempty"`
+	// Degraded are the guarantees that the job, or one whose savepoint it came from, gave up; see Degradation.
+	Degraded []Degradation `json:",omitempty"`
 	// From is the job's directory that a savepoint was taken from, "" for a checkpoint.
 	From string `json:",omitempty"`
 }
@@ -95,11 +97,12 @@ const (
 	OutcomeCommitted                // proven committed
 	OutcomeAborted                  // proven gone: its rows must be produced again or are lost
 	OutcomeUnknown                  // cannot be proven either way
+	OutcomeGivenUp                  // proven gone, and the user has said to go on without these rows where nothing else helps
 )
 
-// String is "open", "committed", "aborted" or "unknown".
+// String is "open", "committed", "aborted", "unknown" or "given up".
 func (o Outcome) String() string {
-	return [...]string{"open", "committed", "aborted", "unknown"}[o]
+	return [...]string{"open", "committed", "aborted", "unknown", "given up"}[o]
 }
 
 // Committer finishes external transactions of one sink. It is stateless between calls: all it knows is in the

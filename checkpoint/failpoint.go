@@ -21,7 +21,7 @@ import (
 //
 // The engine's points, in the order of the protocol: source.poll, barrier.inject, precommit.before, precommit.after,
 // inflight.write (unaligned checkpoints), publish.before, publish.after, commit.before, commit.during, commit.after, confirm.after; restore.begin,
-// restore.committed, restore.aborted. A RemoteStore adds publish.uploaded and
+// restore.degraded, restore.committed, restore.aborted. A RemoteStore adds publish.uploaded and
 // publish.logged. Connectors may add their own.
 
 // FailpointEnv is the environment variable that arms a failpoint.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -14,7 +15,8 @@ import (
 type Imported struct {
 	// From is to be restored under a new lineage; nil: the store's newest checkpoint is what to go on from.
 	From *Checkpoint
-	// Rewound is the newest checkpoint that is left behind, whose output may be written again; 0 = none.
+	// Rewound is the newest checkpoint that is left behind, here or where the savepoint came from, whose output may be written
+	// again; 0 = none. The store has it on record.
 	Rewound ID
 }
 
@@ -60,13 +62,21 @@ func (s *DirStore) Import(ctx context.Context, path string, allowRewind bool) (I
 			return out, rewindError(src, last, path, s.dir)
 		}
 		out.Rewound = since
-	} else if !allowRewind {
-		if err := s.checkOrigin(src, root, path); err != nil {
-			return out, err
+	} else if ahead, dir := s.aheadOf(src, root); ahead != nil {
+		if !allowRewind {
+			return out, rewindError(src, ahead, path, dir)
 		}
+		out.Rewound = ahead.ID
 	}
 	if err := VerifyFiles(ctx, s.fs, root, src); err != nil {
 		return out, err
+	}
+	if out.Rewound != 0 {
+		err := s.Degrade(ctx, Degradation{At: time.Now().UTC(), Lineage: src.Lineage, From: out.Rewound, To: src.ID,
+			By: "--allow-rewind", Why: "the job was started from " + path})
+		if err != nil {
+			return out, err
+		}
 	}
 	c, err := s.adopt(ctx, root, src)
 	if err != nil {
@@ -140,24 +150,24 @@ func rewindError(src, last *Checkpoint, path, dir string) error {
 		WithHint("use a new state directory (--state-dir), start without --restore, or leave that run behind with --allow-rewind")
 }
 
-// checkOrigin refuses to start from src in a new directory when the job it is of, if that can still be read, has committed
-// output since.
-func (s *DirStore) checkOrigin(src *Checkpoint, root, path string) error {
-	dir := root
+// aheadOf is the newest checkpoint of the job that src is of, in dir, if that can still be read and has committed output
+// since; nil = nothing of the kind is known.
+func (s *DirStore) aheadOf(src *Checkpoint, root string) (ahead *Checkpoint, dir string) {
+	dir = root
 	if src.Savepoint {
 		dir = src.From
 	}
 	if dir == "" {
-		return nil
+		return nil, ""
 	}
 	cs, err := ReadCheckpoints(s.fs, dir)
 	if err != nil || len(cs) == 0 {
-		return nil // gone, or not to be read from here: nothing is known of it
+		return nil, "" // gone, or not to be read from here: nothing is known of it
 	}
 	if last := cs[0]; last.Lineage == src.Lineage && last.ID > src.ID {
-		return rewindError(src, last, path, dir)
+		return last, dir
 	}
-	return nil
+	return nil, ""
 }
 
 // locate finds the checkpoint that path names and the directory its files are below.

@@ -22,6 +22,10 @@ type Verifier interface {
 type RecoverOptions struct {
 	// Log receives what a person wants to know: rewinds, and commits that are repeated. nil discards.
 	Log *slog.Logger
+	// OnDegraded says what to do when exactly once cannot be kept.
+	OnDegraded OnDegraded
+	// Now is the clock of the record of guarantees given up; nil = the wall clock.
+	Now func() time.Time
 
 	sleep func(ctx context.Context, d time.Duration) error // between attempts to commit; nil = the wall clock
 }
@@ -32,6 +36,9 @@ func (o *RecoverOptions) defaults() {
 	}
 	if o.sleep == nil {
 		o.sleep = sleep
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 }
 
@@ -47,10 +54,13 @@ func (o *RecoverOptions) defaults() {
 //
 // The order is the argument: an abort before the commit could destroy listed output, a writer opened before the abort
 // could have its transaction aborted. An error of code Lost names what cannot be proven.
+//
+// Where step 3 finds nothing exact, and the user has said so beforehand, it goes back to where rows repeat but none is lost
+// (DegradedRepeat), or on without rows that are gone (OutcomeGivenUp). The store notes that first; see Degradation.
 func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptions) (*Checkpoint, error) {
 	o.defaults()
 	r := recovery{s: s, committers: committers, o: o}
-	for {
+	for late := false; ; {
 		c, confirmed, err := s.Latest(ctx)
 		if err != nil && !errors.Is(err, ErrNone) {
 			return nil, err
@@ -58,18 +68,26 @@ func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptio
 		if err != nil {
 			return nil, errors.Join(committers.Abort(ctx, nil), ErrNone)
 		}
-		back, err := r.decide(ctx, c, confirmed)
+		st, err := r.decide(ctx, c, confirmed)
+		if err == nil && st.price != nil {
+			err = r.record(ctx, *st.price)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if back > 0 {
-			if err := r.rewind(ctx, c, back); err != nil {
+		if st.back > 0 {
+			if err := r.rewind(ctx, c, st); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		if !confirmed {
-			if err := r.commit(ctx, c.Pending); err != nil {
+			err := r.commit(ctx, st.commit)
+			if diag.CodeOf(err) == diag.Lost && !late {
+				late = true // it was ended since it was looked at: look again, once
+				continue
+			}
+			if err != nil {
 				return nil, err
 			}
 			if err := s.Confirm(ctx, c.ID); err != nil {
@@ -127,35 +145,45 @@ type recovery struct {
 	o          RecoverOptions
 }
 
-// decide returns 0 when c is to be resumed, or the id of the earlier checkpoint to go back to.
-func (r *recovery) decide(ctx context.Context, c *Checkpoint, confirmed bool) (back ID, err error) {
+// step is what to do with the newest checkpoint.
+type step struct {
+	back   ID            // the earlier checkpoint to go back to, 0 = resume the newest one
+	commit []Committable // what to commit of the newest one when it is resumed
+	price  *Degradation  // the guarantee that it costs, nil = none
+}
+
+// decide says what to do with c.
+func (r *recovery) decide(ctx context.Context, c *Checkpoint, confirmed bool) (step, error) {
 	damage := r.verify(ctx, c)
 	if damage != nil && diag.CodeOf(damage) != diag.Data {
-		return 0, damage
+		return step{}, damage
 	}
 	if confirmed {
 		if damage != nil {
 			return r.older(ctx, c, nil, nil, damage)
 		}
-		return 0, nil
+		return step{}, nil
 	}
 	out, err := r.committers.classify(ctx, c.Pending)
 	if err != nil {
-		return 0, err
+		return step{}, err
 	}
 	return r.settle(ctx, c, out, damage)
 }
 
 // settle is decide once the outcomes of what c lists are known.
-func (r *recovery) settle(ctx context.Context, c *Checkpoint, out []Outcome, damage error) (back ID, err error) {
+func (r *recovery) settle(ctx context.Context, c *Checkpoint, out []Outcome, damage error) (step, error) {
 	if damage != nil {
 		return r.older(ctx, c, c.Pending, out, damage)
 	}
-	if !slices.Contains(out, OutcomeAborted) && !slices.Contains(out, OutcomeUnknown) {
-		return 0, nil
+	if !slices.ContainsFunc(out, gone) && !slices.Contains(out, OutcomeUnknown) {
+		return step{commit: c.Pending}, nil
 	}
 	return r.older(ctx, c, c.Pending, out, nil)
 }
+
+// gone reports that rows are proven not to be visible, and never will be.
+func gone(o Outcome) bool { return o == OutcomeAborted || o == OutcomeGivenUp }
 
 func (r *recovery) verify(ctx context.Context, c *Checkpoint) error {
 	if v, ok := r.s.(Verifier); ok {
@@ -165,11 +193,12 @@ func (r *recovery) verify(ctx context.Context, c *Checkpoint) error {
 }
 
 // older finds the newest checkpoint before c that it is exact to resume from: of everything a later checkpoint pre-
-// committed nothing is visible, and everything that it lists itself is, or can still be made so.
-func (r *recovery) older(ctx context.Context, c *Checkpoint, pending []Committable, out []Outcome, damage error) (ID, error) {
+// committed nothing is visible, and everything that it lists itself is, or can still be made so. Where there is none, it
+// gives up as much as the user has allowed.
+func (r *recovery) older(ctx context.Context, c *Checkpoint, pending []Committable, out []Outcome, damage error) (step, error) {
 	all, err := r.s.List(ctx)
 	if err != nil {
-		return 0, err
+		return step{}, err
 	}
 	for _, k := range all {
 		if k.ID >= c.ID || k.Lineage != c.Lineage {
@@ -179,17 +208,97 @@ func (r *recovery) older(ctx context.Context, c *Checkpoint, pending []Committab
 			break
 		}
 		if resumable(k.ID, pending, out) && r.verify(ctx, k) == nil {
-			return k.ID, nil
+			return step{back: k.ID}, nil
 		}
 	}
-	if damage != nil {
-		return 0, errorf(diag.Lost, "checkpoint %d is damaged and no earlier one can replace it", c.ID).Wrap(damage).
-			WithDetail("its output is or may be committed, an earlier checkpoint would repeat it").
-			WithHint("restore the file from a backup, or start from a savepoint in a new state directory")
+	if st, ok := r.giveUp(ctx, c, all, pending, out, damage); ok {
+		return st, nil
 	}
-	return 0, errorf(diag.Lost, "output of checkpoint %d cannot be committed", c.ID).
+	if damage != nil {
+		return step{}, errorf(diag.Lost, "checkpoint %d is damaged and no earlier one can replace it", c.ID).Wrap(damage).
+			WithDetail("its output is or may be committed, an earlier checkpoint would repeat it").
+			WithHint("restore the file from a backup, or start from a savepoint in a new state directory%s", r.wayOut(ctx, c, all, pending, out))
+	}
+	return step{}, errorf(diag.Lost, "output of checkpoint %d cannot be committed", c.ID).
 		WithDetail("%s", listed(pending, out)).
-		WithHint("raise the sink's transaction timeout above the longest downtime for the next time; to go on without these rows set 'sink.recovery.on-lost-transaction' = 'ignore'")
+		WithHint("raise the sink's transaction timeout above the longest downtime for the next time%s; to go on without these rows set 'sink.recovery.on-lost-transaction' = 'ignore'",
+			r.wayOut(ctx, c, all, pending, out))
+}
+
+// wayOut is the part of a hint that names the setting by which nothing is lost, "" where it would not help.
+func (r *recovery) wayOut(ctx context.Context, c *Checkpoint, all []*Checkpoint, pending []Committable, out []Outcome) string {
+	k := r.repeatable(ctx, c, all, pending, out)
+	if k == 0 || r.o.OnDegraded == DegradedRepeat {
+		return ""
+	}
+	return fmt.Sprintf("; SET '%s' = '%s' goes back to checkpoint %d: nothing is lost, and output since then is written again", OnDegradedKey, DegradedRepeat, k)
+}
+
+// giveUp is what to do where nothing is exact, as far as the user has allowed it: rather repeat rows than lose them.
+func (r *recovery) giveUp(ctx context.Context, c *Checkpoint, all []*Checkpoint, pending []Committable, out []Outcome, damage error) (step, bool) {
+	d := Degradation{Lineage: c.Lineage, From: c.ID}
+	if r.o.OnDegraded == DegradedRepeat {
+		if k := r.repeatable(ctx, c, all, pending, out); k > 0 {
+			d.To, d.By = k, fmt.Sprintf("'%s' = '%s'", OnDegradedKey, DegradedRepeat)
+			d.Why = named(pending, out, OutcomeAborted, OutcomeGivenUp, OutcomeUnknown)
+			if damage != nil {
+				d.Why = damage.Error()
+			}
+			return step{back: k, price: &d}, true
+		}
+	}
+	if damage != nil || slices.Contains(out, OutcomeAborted) || slices.Contains(out, OutcomeUnknown) {
+		return step{}, false
+	}
+	st := step{price: &d}
+	for i, p := range pending {
+		if out[i] != OutcomeGivenUp {
+			st.commit = append(st.commit, p)
+		}
+	}
+	d.To, d.Lost, d.By, d.Why = c.ID, true, OnLostOption, named(pending, out, OutcomeGivenUp)
+	return st, true
+}
+
+// repeatable is the newest checkpoint before c from which nothing is lost, whatever is written again: all that was pre-
+// committed up to it is visible, or can be made so. 0 = none.
+func (r *recovery) repeatable(ctx context.Context, c *Checkpoint, all []*Checkpoint, pending []Committable, out []Outcome) ID {
+	for _, k := range all {
+		if k.ID >= c.ID || k.Lineage != c.Lineage {
+			continue
+		}
+		kept := true
+		for i, p := range pending {
+			if p.Checkpoint <= k.ID && out[i] != OutcomeCommitted && out[i] != OutcomeOpen {
+				kept = false
+			}
+		}
+		if kept && r.verify(ctx, k) == nil {
+			return k.ID
+		}
+	}
+	return 0
+}
+
+// OnDegradedKey is the setting of OnDegraded; OnLostOption is what tables say for OutcomeGivenUp. They are named in
+// errors and in the record.
+const (
+	OnDegradedKey = "streamsql.on-degraded"
+	OnLostOption  = "'sink.recovery.on-lost-transaction' = 'ignore'"
+)
+
+// record notes durably that a guarantee is given up, and says so.
+func (r *recovery) record(ctx context.Context, d Degradation) error {
+	keeper, ok := r.s.(Recorder)
+	if !ok {
+		return errorf(diag.Internal, "a guarantee cannot be given up: the store keeps no record of it").WithDetail("%s", d)
+	}
+	d.At = r.o.Now().UTC()
+	if err := keeper.Degrade(ctx, d); err != nil {
+		return err
+	}
+	r.o.Log.Error("a guarantee is given up, as the user allowed", "lost", d.Lost, "from", d.From, "to", d.To, "by", d.By, "why", d.Why)
+	return Failpoint("restore.degraded")
 }
 
 // committedSince tells whether output of a barrier after k was committed before c was published: a manifest in between
@@ -217,7 +326,7 @@ func (c Committable) same(d Committable) bool {
 // resumable tells whether nothing of a barrier after k is visible and all up to k is or can be.
 func resumable(k ID, pending []Committable, out []Outcome) bool {
 	for i, p := range pending {
-		if p.Checkpoint > k && out[i] != OutcomeAborted && out[i] != OutcomeOpen {
+		if p.Checkpoint > k && !gone(out[i]) && out[i] != OutcomeOpen {
 			return false
 		}
 		if p.Checkpoint <= k && out[i] != OutcomeCommitted && out[i] != OutcomeOpen {
@@ -227,8 +336,10 @@ func resumable(k ID, pending []Committable, out []Outcome) bool {
 	return true
 }
 
-// rewind aborts what c lists beyond checkpoint back, proves it, and discards the checkpoints after back.
-func (r *recovery) rewind(ctx context.Context, c *Checkpoint, back ID) error {
+// rewind aborts what c lists beyond checkpoint st.back, proves it, and discards the checkpoints after that. Where rows may
+// repeat, what is visible stays so.
+func (r *recovery) rewind(ctx context.Context, c *Checkpoint, st step) error {
+	back := st.back
 	var keep, drop []Committable
 	for _, p := range c.Pending {
 		if p.Checkpoint <= back {
@@ -246,13 +357,15 @@ func (r *recovery) rewind(ctx context.Context, c *Checkpoint, back ID) error {
 			return err
 		}
 		for _, x := range out {
-			if x != OutcomeAborted {
+			if !gone(x) && (st.price == nil || x == OutcomeOpen) {
 				return errorf(diag.Lost, "going back from checkpoint %d to %d is not safe: output could not be aborted", c.ID, back).
 					WithDetail("%s", listed(drop, out))
 			}
 		}
 	}
-	r.o.Log.Warn("going back to an earlier checkpoint: the output of later ones never became visible", "from", c.ID, "to", back)
+	if st.price == nil {
+		r.o.Log.Warn("going back to an earlier checkpoint: the output of later ones never became visible", "from", c.ID, "to", back)
+	}
 	return r.s.Discard(ctx, back+1)
 }
 
@@ -288,7 +401,7 @@ func listed(cs []Committable, out []Outcome) string {
 	var bad, good []string
 	for i, c := range cs {
 		line := fmt.Sprintf("sink %s, checkpoint %d, subtask %d: %s", c.Sink, c.Checkpoint, c.Subtask, out[i])
-		if out[i] == OutcomeAborted || out[i] == OutcomeUnknown {
+		if gone(out[i]) || out[i] == OutcomeUnknown {
 			bad = append(bad, line)
 		} else {
 			good = append(good, line)

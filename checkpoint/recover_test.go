@@ -177,7 +177,8 @@ func TestDecide(t *testing.T) {
 			}
 			s.all[0].Pending = pending
 			r := recovery{s: s, o: RecoverOptions{Log: slog.New(slog.DiscardHandler)}}
-			target, err := r.settle(context.Background(), s.all[0], outcomes, nil)
+			st, err := r.settle(context.Background(), s.all[0], outcomes, nil)
+			target := st.back
 			if err == nil && target == 0 {
 				target = tc.usable[0]
 			}

@@ -129,7 +129,7 @@ func (s *RemoteStore) twoHistories(where string) error {
 // used tells whether the log says more than who owned it.
 func (l *remoteLog) used() bool {
 	e := &l.last
-	return len(e.Published) > 0 || e.Confirmed > 0 || len(e.Discarded) > 0 || e.Reserved > 0 || len(e.Lineages) > 0
+	return len(e.Published) > 0 || e.Confirmed > 0 || len(e.Discarded) > 0 || e.Reserved > 0 || len(e.Lineages) > 0 || len(e.Degraded) > 0
 }
 
 // movedIn tells whether the directory's newest checkpoint is in the log: it moved in, and its process died before it knew.
@@ -152,13 +152,17 @@ func (s *RemoteStore) moveIn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	degraded, err := s.DirStore.Degraded(ctx)
+	if err != nil {
+		return err
+	}
 	objects, err := s.upload(ctx, c)
 	if err != nil {
 		return err
 	}
 	s.remember(c, objects)
 	return s.log.append(ctx, kindCheckpoint, func(e *logEntry) {
-		e.Confirmed, e.Discarded, e.Lineages = s.notes.Confirmed.ID, s.notes.Discarded.Ranges, open
+		e.Confirmed, e.Discarded, e.Lineages, e.Degraded = s.notes.Confirmed.ID, s.notes.Discarded.Ranges, open, degraded
 		s.enter(e, c, objects)
 	})
 }
@@ -220,7 +224,8 @@ func (s *RemoteStore) pull(ctx context.Context, undisturbed bool) error {
 // writeNotes makes the directory's notes what the log says.
 func (s *RemoteStore) writeNotes(e *logEntry) error {
 	for name, v := range map[string]any{confirmedName: confirmedRecord{e.Confirmed, s.owner.fence},
-		discardedName: discardedRecord{e.Discarded, s.owner.fence}, lineagesName: lineagesRecord{e.Lineages}} {
+		discardedName: discardedRecord{e.Discarded, s.owner.fence}, lineagesName: lineagesRecord{e.Lineages},
+		degradedName: degradedRecord{e.Degraded}} {
 		if err := writeRecord(s.fs, s.dir, name, name, v, nil); err != nil {
 			return s.unwritable(err)
 		}

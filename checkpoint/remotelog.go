@@ -35,10 +35,11 @@ type logEntry struct {
 	Owner  ownerRecord
 
 	// What holds from here on. Reserved: ids up to here may be in use.
-	Confirmed ID        `json:"confirmed"`
-	Discarded []idRange `json:"discarded,omitempty"`
-	Lineages  []string  `json:"lineages,omitempty"`
-	Reserved  ID        `json:"reserved"`
+	Confirmed ID            `json:"confirmed"`
+	Discarded []idRange     `json:"discarded,omitempty"`
+	Lineages  []string      `json:"lineages,omitempty"`
+	Degraded  []Degradation `json:"degraded,omitempty"`
+	Reserved  ID            `json:"reserved"`
 	// Published are the retained checkpoints, oldest first.
 	Published []publishedAt `json:"published,omitempty"`
 

@@ -161,6 +161,15 @@ func (s *RemoteStore) Import(ctx context.Context, path string, allowRewind bool)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if got.Rewound != 0 { // the directory has noted it
+		degraded, err := s.DirStore.Degraded(ctx)
+		if err == nil {
+			err = s.note(ctx, func(e *logEntry) { e.Degraded = MergeDegradations(e.Degraded, degraded) })
+		}
+		if err != nil {
+			return got, err
+		}
+	}
 	c, _, err := s.DirStore.Latest(ctx)
 	if errors.Is(err, ErrNone) || err == nil && s.objects[c.ID] != nil {
 		return got, nil

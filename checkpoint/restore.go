@@ -159,6 +159,7 @@ func (b *Backend) adopt(s *source, files []StateFile) {
 	b.adopted, b.catalog = s, s.raw
 	if s.db != nil {
 		b.db, b.dbDir, b.compactions = s.db, s.dir, s.compactions
+		b.figures.show(b.db)
 		for _, f := range files {
 			if name := b.fs.PathBase(f.Path); strings.HasSuffix(name, ".sst") {
 				b.crcs[name] = StateFile{Size: f.Size, CRC32C: f.CRC32C}

@@ -42,6 +42,8 @@ type Commitment struct {
 	ID    string // what the checkpoint lists of them
 	Known string // how a restored job learns whether they were committed
 	Ends  string // what can end them without the job, and what then; "" = nothing
+	// Worth is weaker than ExactlyOnce when the table's options give up rows that were ended so.
+	Worth Guarantee
 	// Unit is what the system has open, "Kafka transactions"; "" when it has nothing open. PerSubtask says that every subtask
 	// has one per checkpoint; else a job has one.
 	Unit       string

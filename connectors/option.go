@@ -75,6 +75,7 @@ type Values struct {
 var watermarkOptions = []Option{
 	{Key: "scan.watermark.emit.strategy", Type: EnumOption, Default: "on-periodic", Values: []string{"on-periodic", "on-event"}, Flink: true},
 	{Key: "scan.watermark.idle-timeout", Type: DurationOption, Flink: true},
+	{Key: "scan.watermark.max-future-skew", Type: DurationOption},
 }
 
 // Parse checks the options of t: each must be one of opts (or 'connector', or start with one of prefixes), the required

@@ -26,6 +26,8 @@ type attempt struct {
 	tasks   []*task
 	// ancestors are where the lineage began; see checkpoint.Checkpoint.
 	ancestors []checkpoint.Origin
+	// degraded are the guarantees given up so far, which every checkpoint lists.
+	degraded []checkpoint.Degradation
 
 	events  chan checkpoint.Event
 	failed  chan error // the first failure
@@ -95,8 +97,8 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err != nil {
 		return 0, err
 	}
-	if cp != nil {
-		at.ancestors = cp.Ancestors
+	if err := at.recall(ctx, cp); err != nil {
+		return 0, err
 	}
 	at.watch.end(&at.watch.parts.Transactions, j.o.Now())
 	j.reread.begin(cp)

@@ -161,6 +161,9 @@ func (at *attempt) newSourceReader(t *task, n *Node, splits []*split, cp *checkp
 	}
 	if w := n.Source.Watermark; w != nil {
 		s.marks = &watermarker{spec: w, rises: expr.RisesWith(w.Expr)}
+		if w.MaxAhead > 0 {
+			s.marks.ahead = &futureGuard{spec: w, held: at.job.counters.counter(s.m.id, CounterFuture)}
+		}
 		if s.marks.prog, err = expr.Compile([]expr.Expr{w.Expr}, at.job.g.Session); err != nil {
 			return nil, err
 		}

@@ -204,6 +204,7 @@ func (l *loop) publish(ctx context.Context, c *checkpoint.Checkpoint) error {
 		return err
 	}
 	c.Operators, c.Job, c.Ancestors = l.job.g.Operators, checkpoint.JobInfo{ID: l.job.o.ID, Name: l.job.o.Name}, l.at.ancestors
+	c.Degraded = l.at.degraded
 	if err := l.job.o.Store.Publish(ctx, c); err != nil {
 		return err
 	}

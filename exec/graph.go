@@ -3,6 +3,7 @@ package exec
 import (
 	"log/slog"
 	"maps"
+	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -119,6 +120,10 @@ type WatermarkSpec struct {
 	OnEvent   bool      // scan.watermark.emit.strategy = on-event
 	Interval  int64     // ms between periodic watermarks (pipeline.auto-watermark-interval)
 	IdleAfter int64     // ms without rows until a split counts as idle; 0 = never
+	// MaxAhead is how many ms a row's time may lie ahead of the job's clock to count for the watermark
+	// (scan.watermark.max-future-skew); 0 = any.
+	MaxAhead int64
+	Zone     *time.Location // of a rowtime column without a time zone; nil = it is an instant
 }
 
 // SinkNode writes a table.

@@ -61,10 +61,14 @@ type Job struct {
 	reread   reread
 	sinks    []*sinkMeter // in the graph's order; they have locks of their own
 	lineage  string
+	degraded []checkpoint.Degradation
 	running  bool
 	stopInto string // savepoint directory of Stop, "" = none
 
-	history history // has a lock of its own
+	history history          // has a lock of its own
+	store   checkpoint.Meter // of keyed state; the same
+
+	sounding map[string]bool // alarms that are on, by name; of the goroutine that watches
 }
 
 // waiter is a call of Checkpoint. id is 0 until a checkpoint started after the call.

@@ -28,7 +28,9 @@ type CheckpointConfig struct {
 	MaxConcurrent   int           // .max-concurrent-checkpoints; 0 = 1
 	TolerableFailed int           // .tolerable-failed-checkpoints: consecutive failures the job survives
 	MaxDowntime     time.Duration // streamsql.max-downtime: what transaction timeouts have to outlast beside a checkpoint
-	Mode            Mode          // .mode
+	// OnDegraded is streamsql.on-degraded: what a restore does when it cannot keep exactly once.
+	OnDegraded checkpoint.OnDegraded
+	Mode       Mode // .mode
 	// Unaligned lets barriers overtake rows that wait at gates (.unaligned.enabled). It needs ExactlyOnce and
 	// MaxConcurrent 1. Savepoints and the job's last checkpoint stay aligned.
 	Unaligned bool

@@ -74,7 +74,7 @@ func (at *attempt) restore(ctx context.Context, f found) (*checkpoint.Checkpoint
 		return nil, err
 	}
 	committers := committersOf(at.sinks)
-	o := checkpoint.RecoverOptions{Log: at.job.o.Log}
+	o := checkpoint.RecoverOptions{Log: at.job.o.Log, OnDegraded: at.job.o.Checkpoints.OnDegraded}
 	if f.newest {
 		return checkpoint.Recover(ctx, at.job.o.Store, committers, o)
 	}
@@ -126,4 +126,29 @@ func committersOf(sinks []*openSink) checkpoint.Committers {
 		}
 	}
 	return m
+}
+
+// recall takes over what the restored checkpoint says of the job's life, nil = it has none: where it came from, and, with
+// what the store has noted since, which guarantees it gave up.
+func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint) error {
+	var listed, noted []checkpoint.Degradation
+	if cp != nil {
+		at.ancestors, listed = cp.Ancestors, cp.Degraded
+	}
+	if s, ok := at.job.o.Store.(checkpoint.Recorder); ok {
+		var err error
+		if noted, err = s.Degraded(ctx); err != nil {
+			return err
+		}
+		for _, d := range listed { // of a savepoint of another directory
+			if err := s.Degrade(ctx, d); err != nil {
+				return err
+			}
+		}
+	}
+	at.degraded = checkpoint.MergeDegradations(listed, noted)
+	at.job.mu.Lock()
+	at.job.degraded = at.degraded
+	at.job.mu.Unlock()
+	return nil
 }

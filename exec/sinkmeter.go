@@ -250,6 +250,7 @@ func (at *attempt) watchLoop() error {
 		case <-at.done:
 			return errStopping
 		}
+		at.job.sound()
 		for _, m := range at.job.sinks {
 			stuck, timeout := m.stuck(at.job.o.Now())
 			for _, t := range stuck {

@@ -22,6 +22,7 @@ type split struct {
 	lastRow int64
 	meter   *splitMeter
 	read    int64 // rows, since this process began to read it
+	ahead   bool  // it had a row that lay too far in the future; said once
 }
 
 // splitMeter are the figures of a split that Status reads.

@@ -11,6 +11,7 @@ import (
 const (
 	CounterLate    = "late-dropped"    // rows that came after their window was closed
 	CounterSkipped = "skipped-records" // records left out by the table's policy for bad records
+	CounterFuture  = "future-rows"     // rows that lay too far ahead of the clock to move event time
 )
 
 // The runtime's own counters.
@@ -33,7 +34,13 @@ type Status struct {
 	Checkpoint    CheckpointStatus
 	LateDropped   int64
 	Skipped       int64
+	Future        int64 // rows that lay too far in the future to move event time
 	ReadAgain     int64 // rows read a second time after restarts of the job in this process
+	// Degraded are the guarantees that the job gave up because the user had said so, in earlier processes too, oldest
+	// first; not to be changed.
+	Degraded []checkpoint.Degradation
+	// Store is how keyed state is held.
+	Store checkpoint.StoreFigures
 }
 
 // NodeStatus is an operator, its subtasks added up.
@@ -110,10 +117,11 @@ func (j *Job) Status() Status {
 	for _, m := range j.sinks {
 		sinks = append(sinks, m.status(j.o.Now()))
 	}
+	store := j.store.Figures(j.o.Memory)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Status{Name: j.o.Name, Lineage: j.lineage, State: j.state, Err: j.err, Started: j.started,
-		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks}
+		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks, Degraded: j.degraded, Store: store}
 	if s.Err == nil {
 		s.Err = j.cause
 	}
@@ -153,6 +161,7 @@ func (j *Job) Status() Status {
 		}
 		s.LateDropped += ns.Counters[CounterLate]
 		s.Skipped += ns.Counters[CounterSkipped]
+		s.Future += ns.Counters[CounterFuture]
 		s.Nodes = append(s.Nodes, ns)
 	}
 	return s

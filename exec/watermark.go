@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"math"
+
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -16,6 +18,7 @@ type watermarker struct {
 	ident []int32 // 0, 1, 2, …
 	rises int     // column that the expression rises with, so that its greatest value is that of the column's; -1 = unknown
 	one   [1]int32
+	ahead *futureGuard // nil = every row counts
 }
 
 // greatest is the watermark of the rows of b; ok is false when all are NULL.
@@ -29,6 +32,9 @@ func (w *watermarker) greatest(b *batch.Batch) (wm Watermark, ok bool, err error
 		w.one[0] = int32(r)
 		part.Sel = w.one[:]
 		b = &part
+	}
+	if b.Len() == 0 {
+		return 0, false, nil
 	}
 	cols, err := w.prog.Eval(b)
 	if err != nil {
@@ -60,8 +66,20 @@ func millis(v *batch.Vec, r int) int64 {
 // emission a batch is cut before a row that an earlier row of it made late, so that the row finds the watermark in
 // force that it would find if rows came one by one.
 func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
+	limit := int64(math.MaxInt64)
+	if s.marks.ahead != nil {
+		limit = s.marks.ahead.limit(s.t.at.nowMs())
+	}
 	if !s.marks.onEvent() {
-		wm, ok, err := s.marks.greatest(b)
+		in, part := b, batch.Batch{}
+		if g := s.marks.ahead; g != nil {
+			var ahead int64
+			var some bool
+			if in, ahead, some = g.within(b, limit, &part); some {
+				s.heldBack(sp, ahead, limit)
+			}
+		}
+		wm, ok, err := s.marks.greatest(in)
 		if err != nil {
 			return err
 		}
@@ -88,6 +106,13 @@ func (s *sourceReader) pushMarked(sp *split, b *batch.Batch) error {
 				return err
 			}
 			start = i
+		}
+		if limit < math.MaxInt64 && !rowtime.IsNull(int(r)) {
+			if t := millis(rowtime, int(r)); t > limit {
+				s.marks.ahead.held.Add(1)
+				s.heldBack(sp, t, limit)
+				continue
+			}
 		}
 		if !wm.IsNull(int(r)) {
 			if w := Watermark(millis(wm, int(r))); w > sp.wm {

@@ -62,7 +62,7 @@ END;
 	{
 		Code: "SSQL-W106", Name: "at-least-once-job", Needs: []string{"R1", "R89"},
 		Title: "the job is at least once, and its tables could do better",
-		Why:   "The same as SSQL-E105, where no table asks for more.",
+		Why:   "Barriers are not aligned, so that a table that does not say how it is to be delivered is written without transactions: rows since the last checkpoint are written again after a failure.",
 		Fix:   "Leave 'execution.checkpointing.mode' at EXACTLY_ONCE.",
 		Bad:   "SET 'execution.checkpointing.mode' = 'AT_LEAST_ONCE';\n" + orders + toKafka + `);` + "\n" + fill,
 		Good:  orders + toKafka + `);` + "\n" + fill,
@@ -74,5 +74,14 @@ END;
 		Fix:   "SET 'execution.checkpointing.interval' to the delay that readers can live with.",
 		Bad:   "SET 'execution.checkpointing.interval' = '0';\n" + orders + toKafka + `);` + "\n" + fill,
 		Good:  "SET 'execution.checkpointing.interval' = '5 s';\n" + orders + toKafka + `);` + "\n" + fill,
+	},
+	{
+		Code: "SSQL-W108", Name: "guarantee-may-be-given-up", Needs: []string{"R88"},
+		Title: "a restore that cannot be exact writes rows again",
+		Why: "A transaction that timed out, or a damaged file, can leave a restore without an exact way. With 'streamsql.on-degraded' = 'at-least-once' it then goes back to a checkpoint from which " +
+			"nothing is lost, and what readers have seen since is written again. The job's record says when that was.",
+		Fix:  "Leave the setting at 'fail', and decide when it happens: the error says what can be had.",
+		Bad:  "SET 'streamsql.on-degraded' = 'at-least-once';\n" + orders + toKafka + `);` + "\n" + fill,
+		Good: orders + toKafka + `);` + "\n" + fill,
 	},
 }

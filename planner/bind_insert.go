@@ -26,10 +26,15 @@ func (b *binder) insert(st *sql.Insert) (*Sink, error) {
 		return nil, diag.New(diag.Unsupported, st.Pos, "INSERT OVERWRITE is not supported").
 			WithDetail("a running job only adds to or updates a table").WithHint("write INSERT INTO; empty the table first where needed")
 	}
+	t, followed, err := b.follow(t, st.Target.Position())
+	if err != nil {
+		return nil, err
+	}
 	target, err := b.p.sink(t, st.Target.Position())
 	if err != nil {
 		return nil, err
 	}
+	target.Followed = followed
 	if st.Deduplicate {
 		target.Conflict = st.ConflictPos
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -220,6 +221,9 @@ func (c *Config) JobOptions() exec.JobOptions {
 			AlignedTimeout:  c.Duration(keyAlignedTimeout),
 		},
 		Restart: c.restart(),
+	}
+	if c.Enum(keyOnDegraded) == checkpoint.DegradedRepeat.String() {
+		o.Checkpoints.OnDegraded = checkpoint.DegradedRepeat
 	}
 	if c.Enum(keyMode) == "AT_LEAST_ONCE" {
 		o.Checkpoints.Mode = exec.AtLeastOnce

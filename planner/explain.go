@@ -182,6 +182,9 @@ func (plan *Plan) guarantee(d connectors.Delivery) string {
 	}
 	switch d {
 	case connectors.TwoPhaseCommit:
+		if plan.degrades() {
+			return " (exactly once, or rows repeat where a restore cannot be exact: '" + keyOnDegraded + "' = at-least-once)"
+		}
 		return " (exactly once)"
 	case connectors.IdempotentUpsert:
 		return " (exactly once in the final table)"

@@ -12,6 +12,8 @@ import (
 type Guarantees struct {
 	Job   string          `json:"job"`
 	Sinks []SinkGuarantee `json:"sinks"`
+	// OnRecord are the guarantees that earlier runs of the job gave up.
+	OnRecord []string `json:"on_record,omitempty"`
 }
 
 // SinkGuarantee is about one table written.
@@ -67,6 +69,9 @@ func (plan *Plan) Guarantees() *Guarantees {
 	g := &Guarantees{Job: plan.Name}
 	for i := range plan.Sinks {
 		g.Sinks = append(g.Sinks, plan.sinkGuarantee(plan.Sinks[i], plan.roots[i]))
+	}
+	for _, d := range plan.OnRecord {
+		g.OnRecord = append(g.OnRecord, d.String())
 	}
 	return g
 }
@@ -188,8 +193,13 @@ func (plan *Plan) commitSegment(s SinkPlan, root *phys) Segment {
 	switch s.Mode.Delivery {
 	case connectors.TwoPhaseCommit:
 		seg.How = []string{"pre-committed at the barrier; committed by whoever holds the checkpoint, as often as needed, with the same result"}
+		seg.Guarantee = max(seg.Guarantee, c.Worth)
 		if c.Ends != "" {
 			seg.How = append(seg.How, "what can end it otherwise: "+c.Ends)
+		}
+		if plan.degrades() {
+			seg.Guarantee = max(seg.Guarantee, connectors.CanRepeat)
+			seg.How = append(seg.How, "but a restore that cannot be exact, because a transaction was ended otherwise or a file of the checkpoint is damaged, goes back to where nothing is lost and writes visible rows again ('"+keyOnDegraded+"' = at-least-once)")
 		}
 	case connectors.IdempotentUpsert:
 		seg.Keeper, seg.Guarantee = "the table's primary key", connectors.FinalState
@@ -318,6 +328,9 @@ func (g *Guarantees) Text() string {
 			sb.WriteString("\n")
 		}
 		g.Sinks[i].text(&sb)
+	}
+	for _, line := range g.OnRecord {
+		sb.WriteString("on record: " + line + "\n")
 	}
 	return sb.String()
 }

@@ -81,10 +81,18 @@ func (l *linter) sink(root *phys) {
 	pos, name := t.Pos.Pos, t.Table.Name
 	if t.Connector.Lint != nil {
 		for _, f := range t.Connector.Lint(connectors.LintSpec{Table: t.Table, Use: connectors.UseSink, Mode: t.Delivery, Parallel: root.par, Job: l.plan.jobInfo()}) {
+			if t.Followed && f.Option == keyDelivery {
+				continue // the user has not written it; said below
+			}
 			l.add(f, optionPos(t.Table, f.Option, pos))
 		}
 	}
 	twoPhase := t.Delivery.Delivery == connectors.TwoPhaseCommit
+	if t.Followed {
+		l.add(lint.Finding{Code: "SSQL-W106", Setting: keyMode, Table: name, Message: modeNotice(name),
+			Detail: "the table does not say how it is to be delivered, so that the job's mode counts: rows are written without transactions, and those since the last checkpoint again after a failure",
+			Hint:   "RESET '" + keyMode + "'; or say '" + keyDelivery + "' = 'at-least-once' in " + name}, pos)
+	}
 	if twoPhase && l.plan.atLeastOnce() {
 		f := lint.Finding{Code: "SSQL-W106", Setting: keyMode, Table: name, Message: modeNotice(name),
 			Detail: "barriers are not aligned: a checkpoint can hold rows behind its barrier, which are read again after a failure and committed twice",
@@ -100,6 +108,12 @@ func (l *linter) sink(root *phys) {
 			Detail: "a crash starts from the beginning, and a transaction that is open all the time is ended by its timeout",
 			Hint:   "SET '" + keyInterval + "' = '10 s'"}, pos)
 	}
+	if twoPhase && l.plan.degrades() {
+		l.add(lint.Finding{Code: "SSQL-W108", Setting: keyOnDegraded, Table: name,
+			Message: degradedNotice(name),
+			Detail:  "'" + keyOnDegraded + "' = at-least-once: a restore that cannot be exact goes back to where nothing is lost, and output that is visible is written again; it is put on record",
+			Hint:    "RESET '" + keyOnDegraded + "', so that such a restore stops and lists what cannot be proven"}, pos)
+	}
 	l.cumulative(root, t)
 	l.readsBack(root, t)
 	if c := volatileKey(l.plan.conf, root); c != nil {
@@ -112,6 +126,13 @@ func (l *linter) sink(root *phys) {
 
 func modeNotice(table string) string {
 	return "'" + keyMode + "' = AT_LEAST_ONCE: rows of " + table + " can repeat after a failure"
+}
+
+// degrades reports that a restore may write rows again where it cannot be exact.
+func (plan *Plan) degrades() bool { return plan.conf.Enum(keyOnDegraded) == "at-least-once" }
+
+func degradedNotice(table string) string {
+	return "rows of " + table + " can repeat after a failure that cannot be repaired exactly"
 }
 
 func offNotice(table string) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
@@ -113,6 +114,9 @@ func sourceDetail(n *Scan) string {
 		s += fmt.Sprintf(", watermark=[%s]", n.Info.Watermark)
 		if v, ok := n.Info.Table.Options.Get("scan.watermark.emit.strategy"); ok {
 			s += fmt.Sprintf(", watermarkEmitStrategy=[%s]", v)
+		}
+		if d := n.Info.maxAhead(); d > 0 {
+			s += fmt.Sprintf(", maxFutureSkew=[%s]", shortDuration(d))
 		}
 	}
 	return s
@@ -271,11 +275,21 @@ func (t *tableInfo) onEvent(conf *Config) bool {
 	return conf.Duration(keyAutoWatermark) == 0
 }
 
+// maxAhead is how far rows may lie in the future to count for the watermark; 0 = any time counts.
+func (t *tableInfo) maxAhead() time.Duration {
+	v, ok := t.Table.Options.Get(keyMaxFutureSkew)
+	if !ok {
+		return 0
+	}
+	d, _ := connectors.ParseDuration(v) // checkWatermarkOptions has read it
+	return d
+}
+
 // pushed is the part of the filters above that the source applies itself. Where a watermark is made with every row, a row that is
-// left out could have made a later one late.
+// left out could have made a later one late. Nor may rows be left out where the greatest time need not be the one that counts.
 func (n *Scan) pushed(conf *Config) expr.Expr {
 	push := n.Info.Connector.PushFilter
-	if n.Pushed == nil || push == nil || n.marked() && n.Info.onEvent(conf) {
+	if n.Pushed == nil || push == nil || n.marked() && (n.Info.onEvent(conf) || n.Info.maxAhead() > 0) {
 		return nil
 	}
 	var mark expr.Expr
@@ -301,6 +315,9 @@ func (l *lowering) watermark(s *Scan) *exec.WatermarkSpec {
 		if d, err := connectors.ParseDuration(v); err == nil {
 			w.IdleAfter = d.Milliseconds()
 		}
+	}
+	if w.MaxAhead = s.Info.maxAhead().Milliseconds(); w.MaxAhead > 0 && s.Info.Fields[s.Info.Rowtime].Type.Kind == types.Timestamp {
+		w.Zone = l.b.conf.Zone()
 	}
 	return w
 }

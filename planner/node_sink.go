@@ -45,6 +45,7 @@ type sinkTarget struct {
 	Pos       sql.Place
 	Delivery  connectors.SinkMode
 	Reason    string // why this delivery and what happens to the rows on the way
+	Followed  bool   // the delivery is the job's mode, not the table's own; see follow
 	InputKey  []int
 	Conflict  diag.Pos // of ON CONFLICT DO DEDUPLICATE
 	Risks     []risk   // of non-deterministic updates, that the job runs with

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql"
@@ -56,6 +57,9 @@ type Plan struct {
 	Limit int64
 	// Notices are remarks for the user.
 	Notices []string
+	// OnRecord are the guarantees that the job gave up in earlier runs, for EXPLAIN GUARANTEES. The caller sets it, who
+	// knows where the job's state is.
+	OnRecord []checkpoint.Degradation
 	// Steps are the logical plans after each rule, when traced.
 	Steps []Step
 
@@ -233,7 +237,10 @@ func sinkPlan(r *phys) SinkPlan {
 // warnings are what works but hardly is what the user wants, of what the user is told without asking.
 func (plan *Plan) warnings() []string {
 	out := costs(plan.roots...)
-	for _, s := range plan.Sinks {
+	for i, s := range plan.Sinks {
+		if plan.roots[i].op.(*Sink).Target.Followed {
+			out = append(out, modeNotice(s.Table))
+		}
 		if s.Mode.Delivery != connectors.TwoPhaseCommit {
 			continue
 		}
@@ -242,6 +249,9 @@ func (plan *Plan) warnings() []string {
 		}
 		if plan.atLeastOnce() {
 			out = append(out, modeNotice(s.Table))
+		}
+		if plan.degrades() {
+			out = append(out, "'"+keyOnDegraded+"' = at-least-once: "+degradedNotice(s.Table))
 		}
 	}
 	return out

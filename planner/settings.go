@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -56,6 +57,7 @@ const (
 	keyAllowRewind      = "streamsql.state-recovery.allow-rewind"
 	keyAggPhase         = "table.optimizer.agg-phase-strategy"
 	keyMaxDowntime      = "streamsql.max-downtime"
+	keyOnDegraded       = checkpoint.OnDegradedKey
 )
 
 type settingType uint8
@@ -90,7 +92,7 @@ var settings = map[string]setting{
 	keyRuntimeMode: {def: "streaming", values: []string{"streaming", "batch", "automatic"}, doc: "batch: bounded tables only, one final result, no updates",
 		refused: map[string]string{"automatic": "choose streaming or batch"}},
 	keyInterval: {typ: durationSetting, def: "10 s", doc: "time between checkpoints; 0 turns them off (Flink's default is off)"},
-	keyMode:     {def: "EXACTLY_ONCE", values: []string{"EXACTLY_ONCE", "AT_LEAST_ONCE"}, doc: "whether barriers are aligned"},
+	keyMode:     {def: "EXACTLY_ONCE", values: []string{"EXACTLY_ONCE", "AT_LEAST_ONCE"}, doc: "EXACTLY_ONCE: barriers are aligned; AT_LEAST_ONCE: they are not, and tables that do not say 'sink.delivery-guarantee' are written without transactions"},
 	keyTimeout:  {typ: durationSetting, def: "10 min", min: 1, doc: "a checkpoint that takes longer is given up"},
 	keyMinPause: {typ: durationSetting, def: "0", doc: "least time from the end of a checkpoint to the start of the next"},
 	keyMaxConcurrent: {typ: intSetting, def: "1", min: 1, doc: "checkpoints in flight at a time",
@@ -112,6 +114,8 @@ var settings = map[string]setting{
 	keyClaimMode:     {def: "NO_CLAIM", values: []string{"NO_CLAIM", "CLAIM", "LEGACY"}, doc: "whose a savepoint is that a job started from: it is never changed or removed by the job", refused: map[string]string{"CLAIM": "a job never removes what it started from; streamsql savepoint dispose does", "LEGACY": "use NO_CLAIM"}},
 	keyAllowRewind:   {typ: boolSetting, def: "false", doc: "a job may start from a savepoint that is older than what it has committed; that output is written again: as --allow-rewind"},
 	keyMaxDowntime:   {typ: durationSetting, def: "1 min", doc: "how long the job may be down before a transaction that it has open is ended by the broker: part of what transaction timeouts are checked against (not Flink's)"},
+	keyOnDegraded: {def: "fail", values: []string{"fail", "at-least-once"},
+		doc: "what a restore does that cannot be exact, because output of its checkpoint was ended outside or a file of it is damaged: stop and list what cannot be proven, or go back to where nothing is lost and write visible output again, on record (not Flink's)"},
 
 	keyRestart:                                                         {def: "", values: []string{"", "none", "off", "disable", "fixed-delay", "fixeddelay", "failure-rate", "failurerate", "exponential-delay", "exponentialdelay"}, doc: "what happens after a failure; unset: exponential-delay with checkpoints, none without"},
 	"restart-strategy.fixed-delay.attempts":                            {typ: intSetting, def: "1", doc: "restarts before giving up"},

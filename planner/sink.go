@@ -60,6 +60,12 @@ func (b *builder) sinkModes(t *sinkTarget) ([]connectors.SinkMode, error) {
 	if len(modes) == 0 {
 		return nil, tableError("sink", t.Table, t.Pos.Pos, diag.New(diag.Config, t.Pos.Pos, "connector '%s' offers no way to write it", t.Connector.Name))
 	}
+	if t.Followed {
+		modes = slices.Clone(modes)
+		for i := range modes {
+			modes[i].Reason = followReason
+		}
+	}
 	return modes, nil
 }
 

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"strings"
+	"time"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
@@ -232,6 +233,9 @@ func suppliedTypes(t *catalog.Table, c *connectors.Connector) (map[int]types.Typ
 	return out, nil
 }
 
+// keyMaxFutureSkew is a table's option: rows whose time lies further ahead of the clock do not move event time.
+const keyMaxFutureSkew = "scan.watermark.max-future-skew"
+
 // checkWatermarkOptions checks the options by which a table changes how its watermark is made.
 func checkWatermarkOptions(t *catalog.Table, info *tableInfo) error {
 	for _, k := range t.Options.Keys() {
@@ -248,6 +252,12 @@ func checkWatermarkOptions(t *catalog.Table, info *tableInfo) error {
 				WithDetail("sources are not held back for slower ones").WithHint("remove the option; results are the same, only more rows are buffered")
 		case k == "scan.watermark.emit.strategy" && !strings.EqualFold(v, "on-event") && !strings.EqualFold(v, "on-periodic"):
 			return bad("on-periodic or on-event is expected")
+		case k == keyMaxFutureSkew:
+			if d, err := connectors.ParseDuration(v); err != nil {
+				return bad(err.Error())
+			} else if d < time.Millisecond {
+				return bad("a duration of at least 1 ms is expected; without the option every row counts")
+			}
 		case k == "scan.watermark.idle-timeout":
 			if _, err := connectors.ParseDuration(v); err != nil {
 				return bad(err.Error())

@@ -134,6 +134,16 @@ func showJob(out io.Writer, dir string, cs []*checkpoint.Checkpoint, now time.Ti
 	if len(cs) == 0 {
 		sb.WriteString("  no checkpoint\n")
 	}
+	degraded, err := checkpoint.ReadDegraded(vfs.Default, dir)
+	if err != nil {
+		return err
+	}
+	if len(cs) > 0 { // of a savepoint, and of a job that began with one, the manifest says it
+		degraded = checkpoint.MergeDegradations(cs[0].Degraded, degraded)
+	}
+	for _, d := range degraded {
+		fmt.Fprintf(&sb, "  guarantee given up: %s\n", d)
+	}
 	describe := describer(dir)
 	traces, _ := checkpoint.ReadTraces(vfs.Default, dir) // a copy of what the manifests say, and more; never needed
 	for _, c := range cs {

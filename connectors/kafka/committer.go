@@ -52,8 +52,7 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 			return nil, c.s.at(diag.New(diag.External, diag.Pos{}, "kafka: the outcome of %s cannot be read", t.String()).Wrap(err))
 		}
 		if o == checkpoint.OutcomeAborted && c.ignoreLost() {
-			c.s.log.Error("kafka: rows are lost and 'sink.recovery.on-lost-transaction' = 'ignore' goes on", "table", c.s.spec.Table.Name, "transaction", text)
-			o = checkpoint.OutcomeCommitted
+			o = checkpoint.OutcomeGivenUp // the restore goes on without the rows when nothing else helps, and keeps a record of it
 		}
 		c.tell(ctx, text, o, why)
 		out[i] = o
@@ -206,10 +205,6 @@ func undecided(err error) bool {
 }
 
 func (c *committer) lost(t *txnRef, o checkpoint.Outcome, why string, answer error) error {
-	if o == checkpoint.OutcomeAborted && c.ignoreLost() {
-		c.s.log.Error("kafka: rows are lost and 'sink.recovery.on-lost-transaction' = 'ignore' goes on", "table", c.s.spec.Table.Name, "transaction", t.String())
-		return nil
-	}
 	now := time.Now()
 	e := diag.New(diag.Lost, c.s.spec.Table.Options.Pos("connector"), "table %s: %s is %s and cannot be committed", c.s.spec.Table.Name, t.String(), o)
 	if o == checkpoint.OutcomeAborted {

@@ -101,8 +101,8 @@ func lintTransactions(x *table, c *client, s connectors.LintSpec) (out []lint.Fi
 	}
 	if x.v.Enum("sink.recovery.on-lost-transaction") == "ignore" {
 		warn("SSQL-W409", "sink.recovery.on-lost-transaction", "remove the option, so that the job stops and lists what is lost",
-			"rows of a transaction that timed out are given up, with a line in the log").Detail =
-			"'sink.recovery.on-lost-transaction' = 'ignore': the checkpoint lists the transaction, and a restore goes on without it"
+			"rows of a transaction that timed out are given up where no earlier checkpoint replaces it").Detail =
+			"'sink.recovery.on-lost-transaction' = 'ignore': the checkpoint lists the transaction, and a restore goes on without it; it is put on record"
 	}
 	return out
 }
@@ -147,14 +147,17 @@ func replay(t *catalog.Table, upsert bool) (connectors.Replay, error) {
 // commitment is what EXPLAIN GUARANTEES says of transactions.
 func (x *table) commitment() connectors.Commitment {
 	ends := "the broker aborts a transaction older than its timeout; the restore proves that and goes back one checkpoint when nothing of the newest is visible, else it stops and says what"
+	worth := connectors.ExactlyOnce
 	if x.v.Enum("sink.recovery.on-lost-transaction") == "ignore" {
-		ends = "the broker aborts a transaction older than its timeout; its rows are given up with a line in the log ('sink.recovery.on-lost-transaction' = 'ignore')"
+		ends = "the broker aborts a transaction older than its timeout; the restore goes back one checkpoint when that is exact, else the rows are given up, on record ('sink.recovery.on-lost-transaction' = 'ignore')"
+		worth = connectors.CanLose
 	}
 	return connectors.Commitment{
 		Held:       "in the topic, inside the transaction; the broker's coordinator keeps it through crashes of the job and of the broker",
 		ID:         "transactional id, producer id, epoch, transaction version, start, and the offset of a record of it",
 		Known:      "the control marker behind that record in the topic's log: commit or abort; EndTxn with the stored identity may be repeated",
 		Ends:       ends,
+		Worth:      worth,
 		Unit:       "Kafka transactions",
 		PerSubtask: x.v.Enum("sink.transaction-scope") == "subtask",
 	}

@@ -45,6 +45,7 @@ var scanOptions = []connectors.Option{
 	{Key: "scan.dead-letter.topic", Doc: "topic for records that cannot be decoded, as they came, with the reason in headers; at-least-once"},
 	{Key: "scan.watermark.emit.strategy", Type: connectors.EnumOption, Default: "on-periodic", Values: []string{"on-periodic", "on-event"}, Flink: true, Doc: "when watermarks are emitted"},
 	{Key: "scan.watermark.idle-timeout", Type: connectors.DurationOption, Flink: true, Doc: "a partition without records for this long no longer holds the watermark back"},
+	{Key: "scan.watermark.max-future-skew", Type: connectors.DurationOption, Doc: "rows whose time lies further ahead of the clock do not move event time; unset: every row does"},
 }
 
 var sinkOptions = []connectors.Option{
@@ -58,7 +59,7 @@ var sinkOptions = []connectors.Option{
 	{Key: "sink.parallelism", Type: connectors.IntOption, Flink: true, Doc: "number of writing subtasks"},
 	{Key: "sink.transaction-scope", Type: connectors.EnumOption, Default: "job", Values: []string{"job", "subtask"}, Doc: "one transaction per checkpoint for all writers of the job on a cluster, or one per writer"},
 	{Key: "sink.transactional-id-slots", Type: connectors.IntOption, Default: "5", Doc: "transactional ids used in turn, at least 3"},
-	{Key: "sink.recovery.on-lost-transaction", Type: connectors.EnumOption, Default: "fail", Values: []string{"fail", "ignore"}, Doc: "what to do when a transaction of the restored checkpoint is proven aborted and no earlier checkpoint can replace it"},
+	{Key: "sink.recovery.on-lost-transaction", Type: connectors.EnumOption, Default: "fail", Values: []string{"fail", "ignore"}, Doc: "what to do when a transaction of the restored checkpoint is proven aborted and no earlier checkpoint can replace it; 'ignore' goes on without its rows and puts that on record"},
 }
 
 var partitionerOption = connectors.Option{Key: "sink.partitioner", Default: "default", Flink: true,

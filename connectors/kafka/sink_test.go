@@ -193,7 +193,14 @@ func TestTimedOutTransaction(t *testing.T) {
 		tab.Options.Set("sink.recovery.on-lost-transaction", "ignore", diag.Pos{})
 		j.Fence, j.Shared = 3, &connectors.Shared{}
 		c = committerOf(t, openSink(t, tab, "s", 1, j))
-		must(t, c.Commit(testCtx(t), cs))
+		os, err := c.Classify(testCtx(t), cs)
+		must(t, err)
+		if os[0] != checkpoint.OutcomeGivenUp {
+			t.Fatalf("the table accepts the loss, the outcome is %s", os[0])
+		}
+		if err := c.Commit(testCtx(t), cs); diag.CodeOf(err) != diag.Lost { // only a restore gives up, with a record of it
+			t.Fatalf("commit of an aborted transaction: %v", err)
+		}
 	})
 }
 

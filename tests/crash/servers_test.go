@@ -102,6 +102,25 @@ func TestTransactionTimeoutWithCommittedSiblingStops(t *testing.T) {
 	if fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("a refused start changed something: %+v, before %+v", after, before)
 	}
+	// The user decides for rows twice: none is lost, those of the files since the checkpoint are there again, and it is on record.
+	p := f.finish("-D", "streamsql.on-degraded=at-least-once")
+	if !strings.Contains(p.Output(), "a guarantee is given up") {
+		t.Errorf("the log does not tell:\n%s", p.Output())
+	}
+	for sink, ids := range f.visible() {
+		seen := map[string]bool{}
+		for _, id := range ids {
+			seen[id] = true
+		}
+		if len(seen) != rows || (len(ids) > rows) != (sink == "f") {
+			t.Errorf("sink %s: %d rows, %d different ones, want %d", sink, len(ids), len(seen), rows)
+		}
+	}
+	show := harness.Start(t, harness.Command{Path: f.bin, Args: []string{"checkpoint", "show", f.state}})
+	f.wait(show)
+	if !strings.Contains(show.Output(), "output in between was written again, as 'streamsql.on-degraded' = 'at-least-once' allows (sink k, checkpoint") {
+		t.Errorf("checkpoint show lacks the record:\n%s", show.Output())
+	}
 }
 
 // Somebody aborts a transaction between pre-commit and commit, under the running job: it goes back by itself, exactly.

@@ -1,0 +1,119 @@
+package streamsql_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/sql/diag"
+)
+
+// Goal: a guarantee that was given up is on record wherever one would look, for good. Method: a job goes back to a savepoint
+// behind output that it has committed, as allowed; asked are its status, SHOW CHECKPOINTS, EXPLAIN GUARANTEES, and
+// a savepoint taken later, from which yet another job starts.
+func TestGivenUpGuaranteeIsOnRecord(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	work := t.TempDir()
+	state, first, later := filepath.Join(work, "state"), filepath.Join(work, "first"), filepath.Join(work, "later")
+	const insert = `INSERT INTO f SELECT id FROM g`
+	open := func(dir string, r streamsql.Restore) *streamsql.Engine {
+		t.Helper()
+		eng, err := streamsql.Open(dir, &streamsql.Options{Restore: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{
+			`CREATE TABLE IF NOT EXISTS g (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000', 'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '1000000000')`,
+			`CREATE TABLE IF NOT EXISTS f (id BIGINT) WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = '` + filepath.Join(work, "out") + `')`,
+		} {
+			if _, err := eng.Exec(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return eng
+	}
+	start := func(eng *streamsql.Engine) *streamsql.Job {
+		t.Helper()
+		res, err := eng.Exec(ctx, insert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Job
+	}
+	eng := open(state, streamsql.Restore{})
+	j := start(eng)
+	if _, _, err := j.Savepoint(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(j.Status().Degraded); n > 0 {
+		t.Fatalf("%d guarantees are given up from the start", n)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	eng = open(state, streamsql.Restore{Path: first})
+	if _, err := eng.Exec(ctx, insert); diag.CodeOf(err) != diag.Config {
+		t.Fatalf("going back without being allowed: %v", err)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	eng = open(state, streamsql.Restore{Path: first, AllowRewind: true})
+	j = start(eng)
+	if _, _, err := j.Savepoint(ctx, later); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	const want = "output in between was written again, as --allow-rewind allows"
+	all := func(eng *streamsql.Engine, j *streamsql.Job, times int) {
+		t.Helper()
+		got := map[string]string{"status": fmt.Sprint(j.Status().Degraded)}
+		res, err := eng.Exec(ctx, `SHOW CHECKPOINTS`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got["SHOW CHECKPOINTS"] = strings.Join(res.Notices, "\n")
+		gs, err := eng.Guarantees(insert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got["EXPLAIN GUARANTEES"] = gs[0].Text()
+		for where, text := range got {
+			if strings.Count(text, want) != times {
+				t.Errorf("%s does not say %d time(s) that %s:\n%s", where, times, want, text)
+			}
+		}
+	}
+	all(eng, j, 1)
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := checkpoint.Locate(vfs.Default, later); err != nil || len(c.Degraded) != 1 {
+		t.Fatalf("the later savepoint: %v, %v", c, err)
+	}
+	// Elsewhere, while the first directory has gone on since: that is noted beside what the savepoint says.
+	eng = open(filepath.Join(work, "other"), streamsql.Restore{Path: later, AllowRewind: true})
+	j = start(eng)
+	if _, err := j.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all(eng, j, 2)
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
