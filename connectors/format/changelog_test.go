@@ -32,6 +32,16 @@ func TestDebeziumDecode(t *testing.T) {
 		{"bad field of an update", "", `{"before":{"id":1},"after":{"id":"x"},"op":"u"}`, `error at 0: column id: not an integer`},
 		{"row is no object", "", `{"after":[1],"op":"c"}`, `error at 0: column after: not an object`},
 		{"malformed", "", `{"after":{"id":1},"op":"c"`, `error at 0: malformed JSON`},
+		{"value not sent", "", `{"before":{"id":1,"v":"a"},"after":{"id":1,"v":"__debezium_unavailable_value"},"op":"u"}`, `error at 0: column v: the value was not sent: the update left it alone; in PostgreSQL set REPLICA IDENTITY FULL`},
+		{"value not sent, before", "", `{"before":{"v" : "__debezium_unavailable_value" ,"id":1},"op":"d"}`, `error at 0: column v: the value was not sent`},
+		{"value not sent, ignored", "ignore-parse-errors=true", `{"after":{"v":"__debezium_unavailable_value"},"op":"c"}`, ""},
+		{"value not sent, of another column", "", `{"after":{"id":1,"w":"__debezium_unavailable_value"},"op":"c"}`, "+I(1, NULL)"},
+		{"value that holds the words", "", `{"after":{"id":1,"v":"a __debezium_unavailable_value"},"op":"c"}`, "+I(1, a __debezium_unavailable_value)"},
+		{"value not sent, NULL", "unavailable-value=null", `{"before":{"id":1,"v":"a"},"after":{"id":2,"v":"__debezium_unavailable_value"},"op":"u"}`, "-U(1, a) +U(2, NULL)"},
+		{"value not sent, kept", "unavailable-value=keep", `{"after":{"id":1,"v":"__debezium_unavailable_value"},"op":"c"}`, "+I(1, __debezium_unavailable_value)"},
+		{"other placeholder", "unavailable-value.placeholder=?", `{"after":{"id":1,"v":"?"},"op":"c"}`, `error at 0: column v: the value was not sent`},
+		{"other placeholder, the usual text", "unavailable-value.placeholder=?", `{"after":{"id":1,"v":"__debezium_unavailable_value"},"op":"c"}`, "+I(1, __debezium_unavailable_value)"},
+		{"value not sent, wrapped", "schema-include=true|unavailable-value=null", `{"payload":{"after":{"v":"__debezium_unavailable_value","id":2},"op":"c"}}`, "+I(2, NULL)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, out := decoder(t, "debezium-json", s, nil, split(c.opts)...)
@@ -39,6 +49,28 @@ func TestDebeziumDecode(t *testing.T) {
 				t.Errorf("got %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// Other types than strings have placeholders of their own.
+func TestDebeziumUnavailable(t *testing.T) {
+	strs := types.ArrayOf(types.StringType)
+	s := cols("id", i32, "b", types.BytesType, "a", strs, "h", types.MapOf(types.StringType.NotNull(), types.StringType))
+	const before = `{"before":{"id":1,"b":"AQI=","a":["x"],"h":{"k":"v"}},"op":"u","after":{"id":1,`
+	for col, value := range map[string]string{
+		"b": `"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="`,
+		"a": `["__debezium_unavailable_value"]`,
+		"h": `{"__debezium_unavailable_value":"__debezium_unavailable_value"}`,
+	} {
+		msg := before + `"` + col + `":` + value + `}}`
+		d, out := decoder(t, "debezium-json", s, nil)
+		if got := decode(d, out, msg); !strings.HasPrefix(got, "error at 0: column "+col+": the value was not sent") {
+			t.Errorf("%s: %s", col, got)
+		}
+		d, out = decoder(t, "debezium-json", s, nil, "unavailable-value=null")
+		if got := decode(d, out, msg); !strings.HasSuffix(got, "+U(1, NULL, NULL, NULL)") {
+			t.Errorf("%s: %s", col, got)
+		}
 	}
 }
 

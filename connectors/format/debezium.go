@@ -1,6 +1,8 @@
 package format
 
 import (
+	"bytes"
+
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
@@ -11,8 +13,8 @@ var ltz3 = types.TimestampOf(types.TimestampLTZ, 3)
 var debeziumJSON = &Format{
 	Name: "debezium-json",
 	Doc:  "Debezium change events: before, after and op",
-	Options: envelopeOptions(connectors.Option{Key: "schema-include", Type: connectors.BoolOption, Default: "false", Flink: true,
-		Doc: "messages carry schema and payload (value.converter.schemas.enable); for reading only"}),
+	Options: envelopeOptions(append([]connectors.Option{{Key: "schema-include", Type: connectors.BoolOption, Default: "false", Flink: true,
+		Doc: "messages carry schema and payload (value.converter.schemas.enable); for reading only"}}, unavailableOptions...)...),
 	Metadata: []connectors.MetadataColumn{
 		{Key: "schema", Type: types.StringType, Doc: "JSON text of the message's schema, with schema-include"},
 		{Key: "ingestion-timestamp", Type: ltz3, Doc: "when the connector processed the event (ts_ms)"},
@@ -50,6 +52,7 @@ type debeziumDecoder struct {
 	*envelope
 	wrapped bool
 	outer   []member
+	sent    unavailable
 }
 
 func newDebeziumDecoder(spec DecodeSpec) (Decoder, error) {
@@ -67,6 +70,7 @@ func newDebeziumDecoder(spec DecodeSpec) (Decoder, error) {
 		envelope: newEnvelope(spec, metas, "before", "after", "op", "source", "ts_ms", "schema"),
 		wrapped:  spec.Options.Bool("schema-include"),
 		outer:    []member{{name: "schema"}, {name: "payload"}},
+		sent:     newUnavailable(spec),
 	}, nil
 }
 
@@ -76,6 +80,10 @@ func (d *debeziumDecoder) Decode(msgs [][]byte, out *batch.Builder, row func(i i
 }
 
 func (d *debeziumDecoder) message(m []byte, i int, out *batch.Builder, row func(i int, k types.RowKind)) error {
+	if d.sent.look(m) && d.sent.null {
+		m = bytes.Clone(m) // values of it may be kept
+		d.begin(m)
+	}
 	p := startOf(m)
 	if d.wrapped {
 		if d.locate(p, d.outer) < 0 {
@@ -98,7 +106,7 @@ func (d *debeziumDecoder) message(m []byte, i int, out *batch.Builder, row func(
 		if after.at < 0 {
 			return malformed(m, "\"after\" is null in a message of op \""+op+"\"")
 		}
-		return d.row(after, i, types.Insert, out, row)
+		return d.image(after, i, types.Insert, out, row)
 	case "u":
 		if after.at < 0 {
 			return malformed(m, "\"after\" is null in a message of op \"u\"")
@@ -106,20 +114,30 @@ func (d *debeziumDecoder) message(m []byte, i int, out *batch.Builder, row func(
 		if before.at < 0 {
 			return noBefore(m, "u")
 		}
-		if err := d.row(before, i, types.UpdateBefore, out, row); err != nil {
+		if err := d.image(before, i, types.UpdateBefore, out, row); err != nil {
 			return err
 		}
-		return d.row(after, i, types.UpdateAfter, out, row)
+		return d.image(after, i, types.UpdateAfter, out, row)
 	case "d":
 		if before.at < 0 {
 			return noBefore(m, "d")
 		}
-		return d.row(before, i, types.Delete, out, row)
+		return d.image(before, i, types.Delete, out, row)
 	case "":
 		return malformed(m, "no member \"op\"; is 'schema-include' right for this topic?")
 	default:
 		return malformed(m, "unknown op \""+op+"\"")
 	}
+}
+
+// image decodes the row of a change.
+func (d *debeziumDecoder) image(m member, i int, k types.RowKind, out *batch.Builder, row func(i int, k types.RowKind)) error {
+	if d.sent.here {
+		if err := d.missing(m); err != nil {
+			return err
+		}
+	}
+	return d.row(m, i, k, out, row)
 }
 
 func noBefore(m []byte, op string) error {
