@@ -59,6 +59,7 @@ type flags struct {
 	memory     string
 	logLevel   string
 	cpuProfile string
+	metricsAt  string
 	quiet      bool
 	syntax     bool
 	printed    io.Writer // where connector 'print' writes; nil = standard output
@@ -134,6 +135,7 @@ func (f *flags) engineFlags() {
 	s.StringVar(&f.kafkaAddr, "embedded-kafka-addr", "", "`host:port` of an embedded broker that another streamsql process runs")
 	s.BoolVar(&f.takeOver, "take-over", false, "take the state directory from a process that hangs or is suspended")
 	s.StringVar(&f.memory, "memory", "", "`size` of keyed state held in memory, e.g. 512mb (default a quarter of the machine's memory); more goes to disk")
+	s.StringVar(&f.metricsAt, "metrics-listen", "", "`host:port` to answer Prometheus at (/metrics), and whether all is well (/healthz); not protected, so keep it to a host that only the scraper reaches")
 	s.StringVar(&f.cpuProfile, "cpuprofile", "", "`file` to write a CPU profile of the run to, for go tool pprof")
 	s.StringVar(&f.logLevel, "log", "warn", "log `level` on stderr: debug, info, warn, error, off")
 }

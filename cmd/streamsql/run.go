@@ -13,6 +13,7 @@ import (
 
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/control"
+	"github.com/streamsql/streamsql/metrics"
 	"github.com/streamsql/streamsql/repl"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -113,6 +114,17 @@ func (f *flags) withSession(name string, out, errs io.Writer, body func(*session
 	eng, err := f.engine(name, errs)
 	if err != nil {
 		return fail(errs, err, source{})
+	}
+	if f.metricsAt != "" {
+		m, err := metrics.Serve(eng.Jobs, f.metricsAt, f.log)
+		if err != nil {
+			_ = eng.Close() // nothing runs yet
+			return fail(errs, err, source{})
+		}
+		defer m.Close()
+		if !f.quiet {
+			fmt.Fprintf(errs, "notice: metrics are at http://%s/metrics\n", m.Address())
+		}
 	}
 	ctl, err := control.Serve(eng, f.stateDir)
 	if err != nil {
