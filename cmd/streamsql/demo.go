@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,17 +30,46 @@ type demo struct {
 	// settings are the user's -D flags, for the earthquakes' job.
 	settings []string
 	children sync.WaitGroup
+	rate     int          // of earthquakes, 0 = they are not shown
+	cases    []crashOrder // of the orders
+}
+
+// demoParts are what the arguments name: the earthquakes, cases of the orders; all of it when there are none.
+func demoParts(args []string) (quakes bool, cases []crashOrder, err error) {
+	all := crashOrders()
+	if len(args) == 0 {
+		return true, all, nil
+	}
+	for _, a := range args {
+		i := slices.IndexFunc(all, func(o crashOrder) bool { return o.name == a })
+		switch {
+		case a == "earthquakes":
+			quakes = true
+		case a == "orders":
+			cases = all
+		case i >= 0 && !slices.ContainsFunc(cases, func(o crashOrder) bool { return o.name == a }):
+			cases = append(cases, all[i])
+		case i < 0:
+			return false, nil, fmt.Errorf("%q is not shown: use earthquakes, orders, or of these %s", a, strings.Join(orderNames(), ", "))
+		}
+	}
+	return quakes, cases, nil
 }
 
 func runDemo(args []string, out, errs io.Writer) int {
 	if len(args) > 0 && args[0] == orderCommand {
 		return runOrder(args[1:], out, errs)
 	}
-	f := newFlags("demo", "", `Shows exactly-once on this machine, with nothing else installed. It loads a week of earthquakes (USGS, public domain) into a
+	f := newFlags("demo", "[earthquakes|orders|CASE…]", `Shows exactly-once on this machine, with nothing else installed. It loads a week of earthquakes (USGS, public domain) into a
 Kafka broker inside this process, runs a windowed aggregate over them in a child process, kills that process twice with
 SIGKILL, and compares what a read_committed consumer saw with the expected result. Then it runs four small jobs that
 crash at the four interesting places of the protocol and counts their rows. It takes a quarter of a minute; the exit code is
-1 when a result is not as it must be. -D changes settings of the earthquakes' job that it does not set itself.`, errs)
+1 when a result is not as it must be. -D changes settings of the earthquakes' job that it does not set itself.
+With "earthquakes" or "orders" it shows that part alone; with names of cases those of the orders: `+strings.Join(orderNames(), ", ")+`.`, errs)
+	f.examples = `  streamsql demo
+  streamsql demo orders
+  streamsql demo before-commit after-commit
+`
 	keep := f.set.Bool("keep", false, "keep the broker's and the jobs' files and say where they are")
 	rate := f.set.Int("rate", 150, "earthquakes loaded per second, at most 500")
 	logs := f.set.Bool("logs", false, "show the logs of the child processes on stderr")
@@ -47,20 +77,27 @@ crash at the four interesting places of the protocol and counts their rows. It t
 	if !ok {
 		return code
 	}
-	if len(pos) > 0 || *rate < 1 || *rate > 500 {
-		fmt.Fprintln(errs, "streamsql demo: takes no arguments, and a rate from 1 to 500\n  hint: streamsql demo --help")
+	if *rate < 1 || *rate > 500 {
+		fmt.Fprintln(errs, "streamsql demo: the rate is from 1 to 500\n  hint: streamsql demo --help")
 		return exitUsage
+	}
+	quakes, cases, err := demoParts(pos)
+	if err != nil {
+		return f.usage(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d := &demo{out: out, started: time.Now()}
+	d := &demo{out: out, started: time.Now(), cases: cases}
+	if quakes {
+		d.rate = *rate
+	}
 	for _, k := range slices.Sorted(maps.Keys(f.settings)) {
 		d.settings = append(d.settings, "-D", k+"="+f.settings[k])
 	}
 	if *logs {
 		d.verbose = errs
 	}
-	exact, err := d.run(ctx, *rate, *keep)
+	exact, err := d.run(ctx, *keep)
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(errs, "interrupted")
@@ -76,7 +113,7 @@ crash at the four interesting places of the protocol and counts their rows. It t
 }
 
 // run is the demo from start to end. It leaves nothing behind unless keep is set.
-func (d *demo) run(ctx context.Context, rate int, keep bool) (exact bool, err error) {
+func (d *demo) run(ctx context.Context, keep bool) (exact bool, err error) {
 	if d.dir, err = os.MkdirTemp("", "streamsql-demo-"); err != nil {
 		return false, err
 	}
@@ -100,17 +137,22 @@ func (d *demo) run(ctx context.Context, rate int, keep bool) (exact bool, err er
 	}
 	defer d.kafka.close()
 	d.say("a Kafka broker runs inside this process (pid %d) at %s", os.Getpid(), d.broker.Addr())
-	quakes, err := d.earthquakes(ctx, rate)
-	if err != nil {
-		return false, err
+	exact = true
+	if d.rate > 0 {
+		if exact, err = d.earthquakes(ctx, d.rate); err != nil {
+			return false, err
+		}
 	}
-	orders, err := d.orders(ctx)
-	if err != nil {
-		return false, err
+	if len(d.cases) > 0 {
+		orders, err := d.orders(ctx)
+		if err != nil {
+			return false, err
+		}
+		exact = exact && orders
 	}
 	fmt.Fprintln(d.out)
 	d.say("done")
-	return quakes && orders, nil
+	return exact, nil
 }
 
 // say prints a progress line with the time since the demo began.

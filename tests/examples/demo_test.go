@@ -81,6 +81,24 @@ func TestDemoInterrupted(t *testing.T) {
 	nothingLeft(t, tmp)
 }
 
+// The cases of the orders can be had by name, each on the real engine with the crash it is for.
+func TestDemoCases(t *testing.T) {
+	p, tmp := startDemo(t, "early-commit", "before-commit")
+	if code, err := p.Wait(patience); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v", code, err)
+	}
+	out := p.Stdout()
+	if !regexp.MustCompile(`(?s)2PC, commit before the checkpoint +25 +20 +5 +0 .*2PC, crash before commit +20 +20 +0 +0 `).MatchString(out) ||
+		strings.Contains(out, "at-least-once, crash") || strings.Contains(out, "quakes") {
+		t.Errorf("not the two cases alone:\n%s", out)
+	}
+	nothingLeft(t, tmp)
+	p, _ = startDemo(t, "nonsense")
+	if code, err := p.Wait(patience); err != nil || code != 2 || !strings.Contains(p.Stderr(), "at-least-once, before-commit, after-commit, early-commit") {
+		t.Errorf("exit %d, %v: %s", code, err, p.Stderr())
+	}
+}
+
 func TestDemoHelp(t *testing.T) {
 	p := harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"demo", "--help"}})
 	if code, err := p.Wait(patience); err != nil || code != 0 || !strings.Contains(p.Stdout(), "-rate") {
