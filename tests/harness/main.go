@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,6 +43,21 @@ func (l *lazy[T]) get(start func() (T, error)) (T, error) {
 //
 //	func TestMain(m *testing.M) { harness.Main(m) }
 func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// MainParallel is Main for a package whose tests wait for servers and clocks more than they compute: n of those marked
+// parallel run at a time, instead of one per processor. The flag -parallel, when it is given, counts more.
+func MainParallel(m *testing.M, n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+			fmt.Fprintf(os.Stderr, "harness: %v\n", err)
+			os.Exit(2)
+		}
+	}
+	Main(m)
+}
 
 // Run is Main without the exit, for a TestMain that has more to check: when Run returns, every server is stopped and
 // every goroutine of this package has ended.

@@ -97,7 +97,7 @@ func Postgres(t testing.TB, opts ...PGOption) *PG {
 
 func startPostgres(opts []PGOption) (*PG, error) {
 	o := pgOptions{config: map[string]string{
-		"max_prepared_transactions": "64", "max_connections": "100", "fsync": "off", "shared_buffers": "32MB",
+		"max_prepared_transactions": "256", "max_connections": "300", "fsync": "off", "shared_buffers": "32MB",
 		"log_min_messages": "warning", "log_line_prefix": "%m [%p] ", "autovacuum": "off",
 	}}
 	for _, f := range opts {
