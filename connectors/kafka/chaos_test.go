@@ -80,7 +80,11 @@ func (c *chaos) die(s *sink, ws []connectors.Writer) {
 	last := c.lastID
 	c.zombies = append(c.zombies, func() {
 		// Nothing depends on how far it comes; against the broker in this process a fenced producer can wait for ever.
-		ctx, cancel := context.WithTimeout(testCtx(c.t), 20*time.Second)
+		bound := 20 * time.Second
+		if c.e.fake != nil {
+			bound = 2 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(testCtx(c.t), bound)
 		defer cancel()
 		for _, w := range ws {
 			_ = w.Write(ctx, ids(-1, 0))
@@ -286,6 +290,7 @@ func TestChaos(t *testing.T) {
 			for seed := int64(1); seed <= maxSeed; seed++ {
 				name := "tv" + strconv.Itoa(int(tv)) + "-" + scope + "-" + strconv.FormatInt(seed, 10)
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					runChaos(t, fake(t, tv), seed, 1500, 2, 0, "sink.transaction-scope", scope, "sink.transactional-id-prefix", name)
 				})
 			}
@@ -299,6 +304,7 @@ func TestChaosWithTimeouts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipping in short mode: downtimes take seconds")
 	}
+	t.Parallel()
 	runChaos(t, fake(t, 2), 7, 800, 2, 1300*time.Millisecond, "properties.transaction.timeout.ms", "1000", "sink.transactional-id-prefix", "down")
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ import (
 	"github.com/streamsql/streamsql/tests/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+// Those marked parallel wait for brokers, and for zombies that nobody answers.
+func TestMain(m *testing.M) { harness.MainParallel(m, runtime.GOMAXPROCS(0)+4) }
 
 // env is a broker to test against: kfake in the default run, a real one without -short.
 type env struct {

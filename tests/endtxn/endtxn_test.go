@@ -5,6 +5,7 @@ package endtxn
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+// Brokers wait for their own clocks most of the time.
+func TestMain(m *testing.M) { harness.MainParallel(m, runtime.GOMAXPROCS(0)+2) }
 
 // brokers are the releases asked, newest first; the file of each is testdata/<version>-tv<n>.txt.
 var brokers = []struct {

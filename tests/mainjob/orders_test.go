@@ -204,7 +204,7 @@ func (f *fixture) check() {
 	if strings.Join(byUser, "\n") != strings.Join(want, "\n") {
 		report("users differ: %d rows, want %d", len(byUser), len(want))
 	}
-	if open := f.k.OpenTransactions(f.t, "streamsql-"+f.name); len(open) > 0 {
+	if open := f.k.OpenTransactions(f.t, "streamsql-"+f.name+"-"); len(open) > 0 {
 		report("open transactions: %v", open)
 	}
 	if p := f.pg.PreparedTransactions(f.t, f.db); len(p) > 0 {
@@ -217,6 +217,7 @@ func (f *fixture) check() {
 
 // The whole job without a failure: a quick check of every part.
 func TestMainJob(t *testing.T) {
+	t.Parallel()
 	bin := harness.BuildStreamsql(t)
 	f := newFixture(t, 50_000, "auto")
 	p := f.start(bin)
@@ -229,6 +230,7 @@ func TestMainJob(t *testing.T) {
 // A million orders, killed with SIGKILL at random at least 30 times, with unaligned checkpoints in half of its lives. A machine that is through with them before gets them
 // once more.
 func TestCrashMainJob(t *testing.T) {
+	t.Parallel()
 	bin := harness.BuildStreamsql(t)
 	kills := harness.Crashes(t, 30)
 	rnd := rand.New(rand.NewSource(time.Now().UnixNano()))
