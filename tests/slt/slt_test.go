@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/tests/harness"
 )
 
 // points are the places of the protocol at which a script fails. The first group is met once per checkpoint, the second
@@ -25,8 +26,9 @@ var (
 	restorePoints = []string{"restore.begin", "restore.committed", "restore.aborted"}
 )
 
-// pointsPerScript is how many points a script fails at in a default run, other ones for each script; with -short it is one.
-const pointsPerScript = 4
+// pointsPerScript is how many points a script fails at in a default run, other ones for each script and on each day; with
+// -short it is one.
+const pointsPerScript = 2
 
 var allPoints = flag.Bool("allpoints", false, "fail every script at every point")
 
@@ -42,10 +44,10 @@ type mode struct {
 
 func points() []string { return slices.Concat(checkpointPoints, restorePoints) }
 
-func modes(script string) []mode {
+func modes(script string, day int) []mode {
 	out := []mode{{name: "barriers", barriers: true}, {name: "resume", resume: true}}
 	ps, n := points(), pointsPerScript
-	first := crc32.ChecksumIEEE([]byte(script)) % uint32(len(ps))
+	first := (int(crc32.ChecksumIEEE([]byte(script))) + day*3*n) % len(ps)
 	switch {
 	case *allPoints:
 		n = len(ps)
@@ -53,12 +55,12 @@ func modes(script string) []mode {
 		n = 1
 	}
 	for i := range n {
-		p := ps[(int(first)+i*3)%len(ps)]
+		p := ps[(first+i*3)%len(ps)]
 		out = append(out, mode{name: "crash/" + p, crash: p})
 	}
 	unaligned := checkpointPoints
 	if !*allPoints {
-		i := int(first) % len(unaligned)
+		i := first % len(unaligned)
 		unaligned = unaligned[i : i+1]
 	}
 	for _, p := range unaligned {
@@ -73,7 +75,8 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	hits := map[string]int{} // by point
+	day, hits := harness.Day(t), map[string]int{} // by point
+	t.Logf("points of $%s=%d; -allpoints fails every script at every point", harness.DayEnv, day)
 	inFlight := 0
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f, ".slt"), func(t *testing.T) {
@@ -85,7 +88,7 @@ func TestScripts(t *testing.T) {
 			if !jobs || t.Failed() {
 				return
 			}
-			for _, m := range modes(f) {
+			for _, m := range modes(f, day) {
 				t.Run(m.name, func(t *testing.T) {
 					r := runScript(t, f, m)
 					hits[m.crash] += r.hits
