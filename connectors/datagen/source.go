@@ -91,7 +91,8 @@ func (st *splitState) position() []byte {
 	return binary.AppendUvarint(b, uint64(st.rows.from))
 }
 
-// open starts a split. One that a restored job did not know before gets no rows: the known ones hold them all.
+// open starts a split. One that a restored job did not know before gets no rows: the known ones hold them all. Its position,
+// a number of splits that it is not one of, says so to later restores, which find it in their checkpoint.
 func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 	i, err := strconv.ParseInt(string(p.Split), 10, 64)
 	if err != nil || i < 0 {
@@ -115,13 +116,15 @@ func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 			return badPosition(r.s, p)
 		}
 		st.rows.splits, st.rows.from = int64(n), int64(from)
-	} else {
-		st.done = unknownIsEmpty
+	} else if unknownIsEmpty {
+		st.rows.splits = max(1, i)
+		st.done = i == 0 // every first start has it
 	}
-	total := r.s.plan.limit()
-	st.limit = total / st.rows.splits
-	if i < total%st.rows.splits {
-		st.limit++
+	if total := r.s.plan.limit(); i < st.rows.splits {
+		st.limit = total / st.rows.splits
+		if i < total%st.rows.splits {
+			st.limit++
+		}
 	}
 	st.rate = float64(r.s.plan.rate) / float64(st.rows.splits)
 	st.due = time.Now()

@@ -143,7 +143,8 @@ type reader struct {
 	ends   []int
 }
 
-// open starts a split. One that a restored job did not know before gets no rows: the known ones hold them all.
+// open starts a split. One that a restored job did not know before gets no rows: the known ones hold them all. Its position,
+// a number of splits that it is not one of, says so to later restores, which find it in their checkpoint.
 func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 	i, err := strconv.ParseInt(string(p.Split), 10, 32)
 	st := &splitState{name: p.Split, index: i, splits: r.s.splits}
@@ -153,11 +154,16 @@ func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 	if err != nil {
 		return diag.New(diag.Internal, diag.Pos{}, "table %s: split %q: the position %x is not of connector 'nexmark'", r.s.spec.Table.Name, p.Split, p.Next)
 	}
+	if p.Next == nil && unknownIsEmpty {
+		st.splits = max(1, i)
+		st.done = i == 0 // every first start has it
+	}
 	st.limit = math.MaxInt64
-	if n := r.s.plan.events; n > 0 {
+	if n := r.s.plan.events; st.index >= st.splits {
+		st.limit = 0
+	} else if n > 0 {
 		st.limit = st.share(n, r.s.gen.total)
 	}
-	st.done = p.Next == nil && unknownIsEmpty
 	st.start, st.from = time.Now(), st.next
 	r.splits = append(r.splits, st)
 	return nil
