@@ -9,7 +9,7 @@ PKG     ?= ./...
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash disk network big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash crash-matrix crash-servers disk network big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -50,8 +50,15 @@ equivalence: ## random queries against a naive evaluation for T, with random see
 disk: ## faults of the disk under jobs from files to files, N of them or 1000: make disk [N=5000]
 	STREAMSQL_TEST_DISK_FAULTS=$(if $(filter 100,$(N)),1000,$(N)) $(GO) test ./tests/disk -run TestDiskFaults -count=1 -v -timeout 0
 
-crash: ## kill the job N times at random, on real parts: make crash N=100
-	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run Crash -count=1 -v -timeout 0
+crash: ## kill jobs on real parts: the matrix of every point, sink and kind of barriers (600 kills), and N times at random: make crash N=100
+	STREAMSQL_TEST_CRASHES=$(N) $(GO) test ./tests/... -run 'Crash|Zombie' -count=1 -v -timeout 0
+
+crash-matrix: ## only the matrix of make crash; prints the table of docs/exactly-once.md
+	STREAMSQL_TEST_CRASHES=1 $(GO) test ./tests/crash -run TestCrashMatrix -count=1 -v -timeout 0
+
+crash-servers: N = 50
+crash-servers: ## kill the broker and the database N times each below live jobs: make crash-servers N=50
+	STREAMSQL_TEST_SERVER_CRASHES=$(N) $(GO) test ./tests/crash -run IsKilledAndRestarted -count=1 -v -timeout 0
 
 network: ## break the network of running jobs N times, on real parts: make network N=300
 	STREAMSQL_TEST_NETWORK_FAULTS=$(N) $(GO) test ./tests/network -count=1 -v -timeout 0

@@ -15,27 +15,13 @@ func aheadSetup(t *testing.T) setup {
 // A crash around every step that the write-ahead protocol of Kafka has of its own, at its first and its second visit: rows taken into the
 // checkpoint, written with their marker and not committed, committed by one subtask and not by the other.
 func TestCrashWithWriteAhead(t *testing.T) {
-	for _, p := range []string{"kafka.precommit.after", "publish.after", "kafka.commit.before", "kafka.ahead.flushed", "kafka.commit.during", "kafka.commit.after", "confirm.after"} {
-		t.Run(p, func(t *testing.T) {
-			f := newFixtureWith(t, aheadSetup(t))
-			f.crashAt(p)
-			f.crashAt(p + ":2")
-			f.finish()
-			f.check(rows)
-		})
-	}
+	t.Parallel()
+	newFixtureWith(t, chainOf(aheadSetup(t))).killedAt(visits([]string{"kafka.precommit.after", "publish.after", "kafka.commit.before",
+		"kafka.ahead.flushed", "kafka.commit.during", "kafka.commit.after", "confirm.after"}, "", ":2")...)
 }
 
 // A crash in the restore that commits what the checkpoint keeps.
 func TestCrashDuringRestoreWithWriteAhead(t *testing.T) {
-	for _, p := range []string{"kafka.ahead.flushed", "kafka.commit.during", "restore.committed"} {
-		t.Run(p, func(t *testing.T) {
-			f := newFixtureWith(t, aheadSetup(t))
-			f.crashAt("publish.after:2")
-			f.crashAt(p)
-			f.crashAt(p)
-			f.finish()
-			f.check(rows)
-		})
-	}
+	t.Parallel()
+	newFixtureWith(t, chainOf(aheadSetup(t))).killedAt(twiceInRestore([]string{"kafka.ahead.flushed", "kafka.commit.during", "restore.committed"})...)
 }

@@ -40,14 +40,23 @@ func (f *fixture) startIn(name, text string) *harness.Process {
 // until waits for a condition that the job brings about.
 func (f *fixture) until(p *harness.Process, what string, done func() bool) {
 	f.t.Helper()
+	if !f.either(p, what, done) {
+		f.t.Fatalf("the job ended before: %s\n%s", what, p.Output())
+	}
+}
+
+// either waits for a condition or for the job's end, and reports whether it was the condition.
+func (f *fixture) either(p *harness.Process, what string, done func() bool) bool {
+	f.t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(50 * time.Millisecond) {
 		if !p.Alive() {
-			f.t.Fatalf("the job ended before: %s\n%s", what, p.Output())
+			return false
 		}
 		if time.Now().After(deadline) {
 			f.t.Fatalf("not within %v: %s\n%s", patience, what, p.Output())
 		}
 	}
+	return true
 }
 
 // stop ends a job over bounded input with SIGTERM: a final checkpoint, and the exit code that says that it was not at its end.
@@ -89,6 +98,7 @@ func (f *fixture) survives(first *harness.Process, count func() int, ids func() 
 }
 
 func TestSecondJobWithOneTransactionalPrefixIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	first := f.startIn("first", f.endless("k", f.name+"_1", f.name, "auto"))
 	f.until(first, "the first job commits", func() bool { return f.countK() > 0 })
@@ -104,8 +114,10 @@ func TestSecondJobWithOneTransactionalPrefixIsRefused(t *testing.T) {
 }
 
 func TestSecondJobWithOneNameOnPostgresIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"prepared", "write-ahead"} {
 		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			first := f.startIn("first", f.endless("p", f.name, "", protocol))
 			f.until(first, "the first job commits", func() bool { return f.countP() > 0 })
@@ -117,6 +129,7 @@ func TestSecondJobWithOneNameOnPostgresIsRefused(t *testing.T) {
 }
 
 func TestSecondProcessOnOneStateDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	first := f.startIn("first", f.endless("k", f.name, f.name, "auto"))
 	f.until(first, "the first job commits", func() bool { return f.countK() > 0 })

@@ -28,6 +28,7 @@ const (
 
 // TestCrashQueries kills each job a few times, or as often as make crash says.
 func TestCrashQueries(t *testing.T) {
+	t.Parallel()
 	for name, sinks := range queryJobs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -55,6 +55,7 @@ func (w world) nothingOpen(t *testing.T) {
 // Rule 1: what is committed is skipped. The crash comes after the commit and before its confirmation, so that restore
 // finds a checkpoint it must settle, whose output all exists.
 func TestRecoveryCommittedIsSkipped(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.crashAt("commit.after:3")
 	before := f.world()
@@ -80,6 +81,7 @@ func TestRecoveryCommittedIsSkipped(t *testing.T) {
 
 // Rule 2: what is prepared without a checkpoint is aborted, and its rows are produced again.
 func TestRecoveryPreparedWithoutCheckpointIsAborted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.crashAt("publish.before:3")
 	before := f.world()
@@ -101,6 +103,7 @@ func TestRecoveryPreparedWithoutCheckpointIsAborted(t *testing.T) {
 
 // Rule 3: what is prepared and listed by a checkpoint is committed, however often restore is interrupted.
 func TestRecoveryPreparedWithCheckpointIsCommittedAgain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.crashAt("publish.after:3")
 	before := f.world()
@@ -124,6 +127,7 @@ func TestRecoveryPreparedWithCheckpointIsCommittedAgain(t *testing.T) {
 // Rule 4: where no transaction is recorded, rows are written at least once, and only a sink where writing twice is
 // writing once makes the result exact: a keyed table and a compacted topic end exact, a plain topic shows the repeats.
 func TestRecoveryWithoutRecordRepeatsIntoAnIdempotentSink(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.k.CreateTopic(t, f.name+"_keyed", 2, map[string]string{"cleanup.policy": "compact"})
 	f.k.CreateTopic(t, f.name+"_plain", 2, nil)

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/johannesboyne/gofakes3"
@@ -36,21 +37,25 @@ var storages = map[string]func(t *testing.T) string{
 // Goal: with checkpoints in a store, the job survives the machine. Method: it is killed around the publication, goes on from
 // an empty state directory, is killed again, goes on where it was, and once more from an empty directory to its end.
 func TestCrashAndMoveToAnotherMachine(t *testing.T) {
+	t.Parallel()
 	for name, storage := range storages {
 		points := []string{"publish.before", "publish.uploaded", "publish.logged", "publish.after", "commit.during", "confirm.after"}
 		if name != "s3" {
 			points = points[1:3]
 		}
-		for _, p := range points {
-			t.Run(name+"/"+p, func(t *testing.T) {
-				f := newFixtureWith(t, setup{settings: storage(t)})
-				f.crashAt(p + ":2")
-				f.move()
-				f.crashAt(p)
-				f.crashAt(p + ":2")
-				f.move()
+		for chain := range slices.Chunk(points, 3) {
+			t.Run(name+" from "+chain[0], func(t *testing.T) {
+				t.Parallel()
+				f := newFixtureWith(t, chainOf(setup{settings: storage(t)}))
+				for _, p := range chain {
+					f.crashAt(p + ":2")
+					f.move()
+					f.crashAt(p)
+					f.crashAt(p + ":2")
+					f.move()
+				}
 				f.finish()
-				f.check(rows)
+				f.check(f.rows)
 			})
 		}
 	}
@@ -66,8 +71,10 @@ func (f *fixture) move() {
 
 // The old machine was only slow: it wakes up when another has taken the job over, and must not publish anything.
 func TestOldMachineIsFenced(t *testing.T) {
+	t.Parallel()
 	for name, storage := range storages {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixtureWith(t, setup{settings: storage(t)})
 			old := f.suspended("publish.uploaded:3")
 			f.state += "-2"

@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -37,15 +36,17 @@ type txnLine struct {
 	TimeoutMS                              int64  `json:"timeout_ms"`
 }
 
-// txns lists until no killed process looks alive to Kafka any more.
+// txns lists the transactions of the test's own job until no killed process looks alive to Kafka any more.
 func (f *fixture) txns(verdict string, args ...string) (out []txnLine) {
 	f.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		p := f.txn(0, append([]string{"list", "-o", "json"}, args...)...)
-		out = nil
-		if err := json.Unmarshal([]byte(p.Stdout()), &out); err != nil {
+		var all []txnLine
+		if err := json.Unmarshal([]byte(p.Stdout()), &all); err != nil {
 			f.t.Fatalf("%v in\n%s", err, p.Output())
 		}
+		kafka, postgres := f.mine(all)
+		out = append(kafka, postgres...)
 		waiting := false
 		for _, l := range out {
 			if waiting = waiting || l.Verdict == "running" && verdict != "running"; l.Verdict != verdict && !waiting {
@@ -61,13 +62,13 @@ func (f *fixture) txns(verdict string, args ...string) (out []txnLine) {
 	}
 }
 
-// mine are the lines of the test's own job: the broker and the server are shared.
+// mine are the lines of the test's own job: the broker is shared, and lists of a database are its own.
 func (f *fixture) mine(all []txnLine) (kafka, postgres []txnLine) {
 	for _, l := range all {
 		switch {
 		case strings.HasPrefix(l.System, "postgres"):
 			postgres = append(postgres, l)
-		case strings.Contains(l.ID, f.name):
+		case l.Job == f.name || strings.Contains(l.ID, f.name+"-"):
 			kafka = append(kafka, l)
 		}
 	}
@@ -75,6 +76,7 @@ func (f *fixture) mine(all []txnLine) (kafka, postgres []txnLine) {
 }
 
 func TestTxnListed(t *testing.T) {
+	t.Parallel()
 	f := oneCheckpoint(t)
 	f.crashAt("publish.after")
 	where := []string{f.file, "--state-dir", f.state}
@@ -112,6 +114,7 @@ func TestTxnListed(t *testing.T) {
 }
 
 func TestTxnOrphans(t *testing.T) {
+	t.Parallel()
 	f := oneCheckpoint(t)
 	f.crashAt("publish.before")
 	where := []string{f.file, "--state-dir", f.state}
@@ -133,6 +136,7 @@ func TestTxnOrphans(t *testing.T) {
 // Without the state directory nothing is proven: only force ends a transaction. What was aborted although a checkpoint
 // lists it is lost to a restart, which stops and says so: there is no checkpoint before it to go back to.
 func TestTxnUnknownAndForce(t *testing.T) {
+	t.Parallel()
 	f := oneCheckpoint(t)
 	f.crashAt("publish.after")
 	f.txns("listed", f.file, "--state-dir", f.state) // waits until the killed process looks dead
@@ -167,6 +171,7 @@ func TestTxnUnknownAndForce(t *testing.T) {
 }
 
 func TestTxnRunning(t *testing.T) {
+	t.Parallel()
 	f := oneCheckpoint(t)
 	job := f.suspended("publish.after:1")
 	where := []string{f.file, "--state-dir", f.state}
@@ -184,6 +189,7 @@ func TestTxnRunning(t *testing.T) {
 // A killed job leaves a transaction open that holds back every reader of committed records until its timeout of a quarter
 // of an hour. The next start ends it before it reads its first row.
 func TestRestartMovesTheLastStableOffset(t *testing.T) {
+	t.Parallel()
 	f := newFixtureWith(t, setup{sinks: "k", rate: 50, settings: "SET 'execution.checkpointing.interval' = '5 min';\nSET 'execution.checkpointing.timeout' = '1 min';"})
 	job := f.start("")
 	for deadline := time.Now().Add(patience); f.heldBack() == 0; {
@@ -207,23 +213,4 @@ func TestRestartMovesTheLastStableOffset(t *testing.T) {
 	again.Kill()
 	f.finish()
 	f.check(rows)
-}
-
-// heldBack is how many records of the sink's topic lie behind its last stable offsets.
-func (f *fixture) heldBack() (n int64) {
-	f.t.Helper()
-	adm := f.k.Admin(f.t)
-	defer adm.Close()
-	ends, err := adm.ListEndOffsets(context.Background(), f.name+"_out")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	stable, err := adm.ListCommittedOffsets(context.Background(), f.name+"_out")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for p, e := range ends[f.name+"_out"] {
-		n += e.Offset - stable[f.name+"_out"][p].Offset
-	}
-	return n
 }

@@ -333,6 +333,46 @@ func (b *Broker) OpenTransactions(t testing.TB, prefix string) map[string]string
 	return open
 }
 
+// HeldBack returns how many records of the topics, control records included, lie behind the last stable offsets: a reader of
+// committed records waits for somebody to end a transaction before it sees them. It waits for decided ones whose markers
+// are still being written.
+func (b *Broker) HeldBack(t testing.TB, topics ...string) (n int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	b.settle(ctx, t)
+	n, err := b.heldBack(ctx, t, topics)
+	for err != nil && retriable(err) && wait(ctx, err) == nil {
+		n, err = b.heldBack(ctx, t, topics)
+	}
+	if err != nil {
+		t.Fatalf("harness: offsets of %v: %v", topics, err)
+	}
+	return n
+}
+
+func (b *Broker) heldBack(ctx context.Context, t testing.TB, topics []string) (n int64, err error) {
+	adm := b.Admin(t)
+	defer adm.Close()
+	// The ends come first: what is written and decided between the two requests must not count.
+	ends, err := adm.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return 0, err
+	}
+	stable, err := adm.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(ends.Error(), stable.Error()); err != nil {
+		return 0, err
+	}
+	ends.Each(func(e kadm.ListedOffset) {
+		s, _ := stable.Lookup(e.Topic, e.Partition)
+		n += max(0, e.Offset-s.Offset)
+	})
+	return n, nil
+}
+
 // settle lists all transactions once those that were decided at its call have their markers in the log: a broker answers a
 // commit before that, and readers see the records only then.
 func (b *Broker) settle(ctx context.Context, t testing.TB) kadm.ListedTransactions {
