@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -192,11 +193,26 @@ func readManifest(fs vfs.FS, dir string, id ID) (*Checkpoint, error) {
 			err = fmt.Errorf("checkpoint record %w: it is of checkpoint %d", errDamaged, c.ID)
 		}
 		if err == nil {
+			err = c.checkPaths()
+		}
+		if err == nil {
 			return &c, nil
 		}
 		errs = append(errs, fmt.Errorf("%s/%s: %w", chkName(id), name, err))
 	}
 	return nil, errors.Join(errs...)
+}
+
+// checkPaths refuses state files outside the directory: a restore would read, and a copy write, what is not its own.
+func (c *Checkpoint) checkPaths() error {
+	for _, sub := range c.Subtasks {
+		for _, f := range sub.Files {
+			if !filepath.IsLocal(f.Path) {
+				return fmt.Errorf("checkpoint record %w: state file %q is not in its directory", errDamaged, f.Path)
+			}
+		}
+	}
+	return nil
 }
 
 // maxFence is the greatest fencing number in dir's manifests; unreadable ones do not count.
@@ -222,8 +238,12 @@ func (s *DirStore) NextID() ID {
 }
 
 // Reserve durably marks id as used before its barrier is injected, so that it is not used again even when nothing of
-// the checkpoint survives.
+// the checkpoint survives. An owner that was replaced is refused: the new one does not know the id, would use it too, and
+// both would write the same files.
 func (s *DirStore) Reserve(ctx context.Context, id ID) error {
+	if err := s.owner.Check(); err != nil {
+		return err
+	}
 	dir := s.fs.PathJoin(s.dir, chkName(id))
 	// It may be there: an earlier call could not make it durable.
 	err := s.fs.MkdirAll(dir, 0o755)
@@ -345,7 +365,8 @@ func (s *DirStore) Discard(ctx context.Context, from ID) error {
 	return nil
 }
 
-// Latest is the newest usable checkpoint and whether it is confirmed; ErrNone when there is none. A manifest of which
+// Latest is the newest usable checkpoint and whether it is confirmed; ErrNone when there is none. It is durable when Latest
+// returns: its output may be committed. A manifest of which
 // no copy can be read is an error: what it committed is unknown, so that no older one may silently replace it.
 func (s *DirStore) Latest(ctx context.Context) (c *Checkpoint, confirmed bool, err error) {
 	s.mu.Lock()

@@ -39,7 +39,7 @@ func TestOwner(t *testing.T) {
 		t.Fatalf("fencing numbers %d, %d", a.Fence(), b.Fence())
 	}
 	for name, err := range map[string]error{
-		"publish": s.Publish(bg, testCheckpoint(t, a, 2)), "confirm": s.Confirm(bg, 1), "discard": s.Discard(bg, 1),
+		"reserve": s.Reserve(bg, 2), "publish": s.Publish(bg, testCheckpoint(t, a, 2)), "confirm": s.Confirm(bg, 1), "discard": s.Discard(bg, 1),
 	} {
 		if diag.CodeOf(err) != diag.Conflict {
 			t.Errorf("%s by the old owner: %v", name, err)
