@@ -3,13 +3,15 @@
 GO      ?= go
 T       ?= 60s
 N       ?= 100
+SEEDS   ?= 50000
+FIRST   ?= $(shell date +%s)
 B       ?= .
 PKG     ?= ./...
 # Packages run two at a time: some start a JVM and a database, and a machine of two cores is the yardstick.
 TESTFLAGS ?= -p 2 -timeout 45m
 
 .DEFAULT_GOAL := help
-.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash crash-matrix crash-servers disk network big bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
+.PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash crash-matrix crash-servers disk network big sim bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS='	' read -r t d; do printf '  make %-12s %s\n' "$$t" "$$d"; done
@@ -62,6 +64,9 @@ crash-servers: ## kill the broker and the database N times each below live jobs:
 
 network: ## break the network of running jobs N times, on real parts: make network N=300
 	STREAMSQL_TEST_NETWORK_FAULTS=$(N) $(GO) test ./tests/network -count=1 -v -timeout 0
+
+sim: ## a million runs of the protocol's simulation, from a random first seed: make sim [SEEDS=50000 per configuration]
+	$(GO) test ./exec -run 'TestSimulation$$' -count=1 -v -timeout 0 -sim.seeds=$(SEEDS) -sim.first=$(FIRST)
 
 s3: ## the tests of checkpoints in a bucket, against a real S3 server, which is built first (minutes)
 	@mkdir -p bin/s3/data/chk

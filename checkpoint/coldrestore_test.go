@@ -66,7 +66,7 @@ func TestRestoreColdRowsBesidePebble(t *testing.T) {
 }
 
 // sealed are the files of a checkpoint.
-func sealed(t *testing.T, b *Backend, id ID) []StateFile {
+func sealed(t testing.TB, b *Backend, id ID) []StateFile {
 	t.Helper()
 	async, err := b.Seal(id)
 	if err != nil {

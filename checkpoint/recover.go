@@ -27,15 +27,16 @@ type RecoverOptions struct {
 	// Now is the clock of the record of guarantees given up; nil = the wall clock.
 	Now func() time.Time
 
-	sleep func(ctx context.Context, d time.Duration) error // between attempts to commit; nil = the wall clock
+	// Sleep waits between attempts to commit; nil = the wall clock. A simulation has its own.
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 func (o *RecoverOptions) defaults() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.sleep == nil {
-		o.sleep = sleep
+	if o.Sleep == nil {
+		o.Sleep = sleep
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -390,7 +391,7 @@ func (r *recovery) commitSink(ctx context.Context, s SinkID, cs []Committable) e
 			return err
 		}
 		r.o.Log.Warn("commit is repeated", "sink", s, "attempt", attempt, "err", err)
-		if err := r.o.sleep(ctx, backoff(attempt)); err != nil {
+		if err := r.o.Sleep(ctx, backoff(attempt)); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,7 @@ func TestRecoverOrder(t *testing.T) {
 			}
 			f := &fakeCommitter{out: c.out, failures: c.failures}
 			cp, err := Recover(bg, s, map[SinkID]Committer{"s": f},
-				RecoverOptions{sleep: func(context.Context, time.Duration) error { return nil }})
+				RecoverOptions{Sleep: func(context.Context, time.Duration) error { return nil }})
 			if c.code != "" {
 				if diag.CodeOf(err) != c.code {
 					t.Fatalf("error %v, want code %s", err, c.code)

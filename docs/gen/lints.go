@@ -43,7 +43,7 @@ Some mistakes of exactly-once sinks cannot be written here, because no API has a
 - **A commit that counts twice.** Committers are called again until they succeed, by any process; each connector says how it recognises what is committed
   ([EXPLAIN GUARANTEES](explain.md#explain-guarantees)), and ` + "`tests/crash`" + ` kills jobs at each step.
 
-` + "`checkpoint/sim_test.go`" + ` runs the same protocol with each of these mistakes built in, and shows that they would be seen.
+` + "`exec/sim_test.go`" + ` runs the same protocol with each of these mistakes built in, and shows that they would be seen.
 `
 
 // lints writes docs/lints.md.
