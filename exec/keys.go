@@ -311,6 +311,9 @@ func SkipColumn(key []byte, t types.Type) []byte {
 		return key[len(key)-len(rest):]
 	case p == types.PhysStr:
 		l, w := binary.Uvarint(key[1:])
+		if w <= 0 || l > uint64(len(key)) {
+			return nil
+		}
 		n = 1 + w + int(l)
 	case p == types.PhysBool:
 		n = 2

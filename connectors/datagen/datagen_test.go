@@ -285,3 +285,29 @@ func TestDamagedPosition(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPosition: a damaged position is an error; one that is not comes back as it was and can be read from.
+func FuzzPosition(f *testing.F) {
+	tab := table([]types.Column{{Name: "id", Type: types.BigIntType}}, "fields.id.kind=SEQUENCE", "fields.id.start=1", "fields.id.end=9", "rows-per-second=1000000")
+	src, err := newSource(spec(tab, 2))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("0", (&splitState{rows: rowSource{seed: 3, splits: 2, from: 1}}).position())
+	f.Add("1", append(make([]byte, 9), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0))
+	f.Fuzz(func(t *testing.T, split string, next []byte) {
+		r := &reader{s: src}
+		if len(next) == 0 || r.open(checkpoint.Position{Split: checkpoint.Split(split), Next: next}, false) != nil {
+			return
+		}
+		st := r.splits[0]
+		again := &reader{s: src}
+		if err := again.open(checkpoint.Position{Split: st.name, Next: st.position()}, false); err != nil || again.splits[0].rows != st.rows {
+			t.Fatalf("%+v, again %+v, %v", st.rows, again.splits[0].rows, err)
+		}
+		b := batch.NewBuilder(src.spec.Schema)
+		if _, err := r.Next(context.Background(), b); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	})
+}

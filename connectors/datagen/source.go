@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -108,11 +109,11 @@ func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 		}
 		st.rows.seed = binary.LittleEndian.Uint64(p.Next[1:])
 		n, k := binary.Uvarint(p.Next[9:])
-		if k <= 0 || n == 0 {
+		if k <= 0 || n == 0 || n > math.MaxInt64 {
 			return badPosition(r.s, p)
 		}
 		from, k2 := binary.Uvarint(p.Next[9+k:])
-		if k2 <= 0 {
+		if k2 <= 0 || from > math.MaxInt64 || len(p.Next) != 9+k+k2 {
 			return badPosition(r.s, p)
 		}
 		st.rows.splits, st.rows.from = int64(n), int64(from)

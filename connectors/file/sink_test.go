@@ -404,3 +404,29 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNames: the names of unfinished files are of their lineage and sink only, and a pending one leads back to its visible name,
+// in its own directory.
+func FuzzNames(f *testing.F) {
+	p := part{final: prefix("l-1", "s") + "0-1", lineage: "l-1"}
+	f.Add(p.pending(), "l-1", "s")
+	f.Add("."+prefix("", "")+progressMark, "", "")
+	f.Add(pendingMark, "", "s")
+	f.Fuzz(func(t *testing.T, name, lineage, table string) {
+		if strings.ContainsRune(name+lineage, filepath.Separator) {
+			return
+		}
+		id := checkpoint.SinkID(table)
+		c := &committer{sink: &sink{spec: connectors.SinkSpec{ID: id, Job: connectors.JobInfo{Lineage: lineage}}}, aborted: map[string]bool{}}
+		c.remember(filepath.Join("dir", name))
+		for path := range c.aborted {
+			q := part{final: filepath.Base(path), lineage: lineage}
+			if filepath.Dir(path) != "dir" || q.pending() != name {
+				t.Fatalf("%q is taken for the pending file of %q", name, path)
+			}
+		}
+		if leftover(name, lineage, id) && leftover(name, lineage, id+"x") {
+			t.Fatalf("%q is a leftover of two sinks", name)
+		}
+	})
+}

@@ -567,3 +567,18 @@ func FuzzCommittable(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSplit: the name of a split is taken apart only into what it is put together from.
+func FuzzSplit(f *testing.F) {
+	f.Add("orders-3")
+	f.Add("a--1")
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := parseSplit(checkpoint.Split(s))
+		if err != nil {
+			return
+		}
+		if q, err := parseSplit(p.split()); err != nil || p != q || p.num < 0 || p.topic == "" {
+			t.Fatalf("%q: %+v %+v %v", s, p, q, err)
+		}
+	})
+}

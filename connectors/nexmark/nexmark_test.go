@@ -498,3 +498,17 @@ WY
 1436918900000000
 dlibwebbcjolihmsstrzqpmy
 `
+
+// FuzzPosition: a damaged position is an error; one that is not comes back as it was.
+func FuzzPosition(f *testing.F) {
+	f.Add((&splitState{splits: 3, next: 120}).position())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		splits, next, err := readPosition(b)
+		if err != nil {
+			return
+		}
+		if s, n, err := readPosition((&splitState{splits: splits, next: next}).position()); err != nil || s != splits || n != next {
+			t.Fatalf("%d %d, again %d %d %v", splits, next, s, n, err)
+		}
+	})
+}

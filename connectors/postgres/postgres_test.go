@@ -542,3 +542,15 @@ func TestMarkersAreSwept(t *testing.T) {
 		})
 	}
 }
+
+// FuzzGID: a name of a prepared transaction is taken apart only if it is one, and then it is the one that it says.
+func FuzzGID(f *testing.F) {
+	f.Add(gidFor(identity{job: "j", sink: "s", lineage: "0f0e0d0c-0b0a-0908-0706-050403020100"}, "0f0e0d0c-0b0a-0908-0706-050403020100", 7, 1, 0))
+	f.Add("ssql:::::-1:")
+	f.Fuzz(func(t *testing.T, s string) {
+		g, ok := parseGID(s)
+		if ok && !strings.HasPrefix(s, "ssql:"+g.job+":"+g.sink+":"+g.lineage+":") {
+			t.Fatalf("%q is %+v", s, g)
+		}
+	})
+}

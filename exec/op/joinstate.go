@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
@@ -109,7 +110,7 @@ func (s *joinSide) decode(sub, val []byte) (e joinEntry, err error) {
 	e.copies, e.row = 1, val
 	if s.layout == rowsByContent {
 		n, w := binary.Uvarint(val)
-		if w <= 0 {
+		if w <= 0 || n > math.MaxInt {
 			return e, errJoinState
 		}
 		e.copies, e.row = int(n), sub
