@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // Check parses, binds and plans every statement of a script without contacting anything or starting a job: tables and

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/streamsql/streamsql"
-	"github.com/streamsql/streamsql/lint"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // found are the codes of what a Checker finds in a script, and in an error that ends it, each once.

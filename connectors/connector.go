@@ -8,9 +8,9 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/lint"
 	"github.com/streamsql/streamsql/sql/types"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/streamsql/streamsql/catalog"
-	"github.com/streamsql/streamsql/lint"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // Guarantee is what a link of the chain from a source's position to a sink's commit is worth after a failure, best first.

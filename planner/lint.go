@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/streamsql/streamsql/connectors"
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/expr"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // stormBelow is the interval below which checkpoints without a pause are worth a warning.

@@ -12,9 +12,9 @@ import (
 	"syscall"
 
 	"github.com/streamsql/streamsql"
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/planner"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 func checkFile(args []string, out, errs io.Writer) int {

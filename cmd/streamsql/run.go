@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql"
-	"github.com/streamsql/streamsql/control"
-	"github.com/streamsql/streamsql/metrics"
+	"github.com/streamsql/streamsql/cmd/streamsql/control"
+	"github.com/streamsql/streamsql/cmd/streamsql/metrics"
 	"github.com/streamsql/streamsql/repl"
 	"github.com/streamsql/streamsql/sql/diag"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/streamsql/streamsql"
 	"github.com/streamsql/streamsql/checkpoint"
-	"github.com/streamsql/streamsql/control"
+	"github.com/streamsql/streamsql/cmd/streamsql/control"
 	"github.com/streamsql/streamsql/sql/diag"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/streamsql/streamsql/control"
+	"github.com/streamsql/streamsql/cmd/streamsql/control"
 	"github.com/streamsql/streamsql/sql/diag"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
-	"github.com/streamsql/streamsql/lint"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // manyTransactions is how many transactions a sink may have open before the user is told: each is a producer id and a

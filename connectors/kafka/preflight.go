@@ -13,8 +13,8 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // Preflight implements connectors.Sink.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
-	"github.com/streamsql/streamsql/netproxy"
+	"github.com/streamsql/streamsql/cmd/streamsql/netproxy"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"

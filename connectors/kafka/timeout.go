@@ -6,8 +6,8 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // txnMargin is added to interval and timeout of checkpoints: time for the commit itself and for clocks that differ.

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/streamsql/streamsql/checkpoint"
-	"github.com/streamsql/streamsql/netproxy"
+	"github.com/streamsql/streamsql/cmd/streamsql/netproxy"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/types"
 	"github.com/streamsql/streamsql/tests/harness"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/streamsql/streamsql/connectors"
-	"github.com/streamsql/streamsql/lint"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // lintTable is Connector.Lint.

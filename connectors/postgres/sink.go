@@ -12,8 +12,8 @@ import (
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
-	"github.com/streamsql/streamsql/lint"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 // tableSink is one table written by one job.

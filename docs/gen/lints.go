@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/streamsql/streamsql/lint"
+	"github.com/streamsql/streamsql/sql/lint"
 )
 
 const lintsHead = `# What streamsql check looks for

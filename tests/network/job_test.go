@@ -13,7 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/streamsql/streamsql/netproxy"
+	"github.com/streamsql/streamsql/cmd/streamsql/netproxy"
 	"github.com/streamsql/streamsql/tests/harness"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/streamsql/streamsql/netproxy"
+	"github.com/streamsql/streamsql/cmd/streamsql/netproxy"
 	"github.com/streamsql/streamsql/tests/harness"
 )
 

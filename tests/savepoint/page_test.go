@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/streamsql/streamsql/control"
+	"github.com/streamsql/streamsql/cmd/streamsql/control"
 	"github.com/streamsql/streamsql/tests/harness"
 )
 

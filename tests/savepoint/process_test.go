@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql/checkpoint"
-	"github.com/streamsql/streamsql/control"
+	"github.com/streamsql/streamsql/cmd/streamsql/control"
 	"github.com/streamsql/streamsql/tests/harness"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/streamsql/streamsql/catalog"
+	"github.com/streamsql/streamsql/cmd/streamsql/netproxy"
 	"github.com/streamsql/streamsql/connectors/kafka"
 	"github.com/streamsql/streamsql/connectors/postgres"
-	"github.com/streamsql/streamsql/netproxy"
 )
 
 // longestOutage bounds how long a fault of the network lasts, and healing how long connections that it broke may stay so

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/streamsql/streamsql"
-	"github.com/streamsql/streamsql/metrics"
+	"github.com/streamsql/streamsql/cmd/streamsql/metrics"
 )
 
 // get asks the server and returns status and body.
