@@ -424,29 +424,35 @@ func (s *DirStore) Verify(ctx context.Context, c *Checkpoint) error {
 	return VerifyFiles(ctx, s.fs, s.dir, c)
 }
 
+// verifyShare is the bytes of files that pay for a reader beside the first.
+const verifyShare = 1 << 20
+
 // VerifyFiles is Verify for a checkpoint whose files are under root, e.g. a savepoint. As many are read at once as there are
-// processors.
+// processors, when they are large enough to pay for it.
 func VerifyFiles(ctx context.Context, fs vfs.FS, root string, c *Checkpoint) error {
 	var files []StateFile
 	var of []SubtaskID
+	bytes := int64(0)
 	for _, sub := range c.Subtasks {
 		for _, f := range sub.Files {
-			files, of = append(files, f), append(of, sub.Subtask)
+			files, of, bytes = append(files, f), append(of, sub.Subtask), bytes+f.Size
 		}
 	}
 	errs := make([]error, len(files))
 	var next atomic.Int64
-	var readers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(files)) {
-		readers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
-				if errs[i] = ctx.Err(); errs[i] == nil {
-					errs[i] = verifyFile(fs, root, c.ID, of[i], files[i])
-				}
+	read := func() {
+		for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = verifyFile(fs, root, c.ID, of[i], files[i])
 			}
-		})
+		}
 	}
-	readers.Wait()
+	var beside sync.WaitGroup
+	for range min(int64(runtime.GOMAXPROCS(0)-1), int64(len(files)-1), bytes/verifyShare) {
+		beside.Go(read)
+	}
+	read()
+	beside.Wait()
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the table of docs/metrics.md")
 
 const (
-	page  = "../docs/metrics.md"
+	page  = "../../../docs/metrics.md"
 	begin = "<!-- figures: go test ./metrics -rewrite -->\n"
 	end   = "<!-- end of figures -->\n"
 )
