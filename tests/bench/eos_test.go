@@ -191,7 +191,7 @@ func (v *volume) measure(t *testing.T, k *harness.Broker, in string) {
 	}
 	v.Checkpoint = max(v.Checkpoint, longestCheckpoint(t, state))
 	// The topic is read back once: a missing row is a wrong figure.
-	read := reader(t, k, out)
+	read := fromStart(t, k, out)
 	var seen numbers
 	for end := time.Now().Add(lost); seen.distinct < v.Rows && time.Now().Before(end); {
 		for _, r := range pollFor(t, read, time.Second) {

@@ -134,12 +134,18 @@ func writeJob(t *testing.T, sql string) string {
 // reader is a reader of committed records that has its connection and its place already.
 func reader(t *testing.T, k *harness.Broker, topic string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	cl := k.Client(t, append([]kgo.Opt{kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.FetchMaxWait(50 * time.Millisecond)}, opts...)...)
+	cl := fromStart(t, k, topic, opts...)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	cl.PollFetches(ctx)
 	return cl
+}
+
+// fromStart reads committed records of a topic from its beginning.
+func fromStart(t *testing.T, k *harness.Broker, topic string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	return k.Client(t, append([]kgo.Opt{kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchMaxWait(50 * time.Millisecond)}, opts...)...)
 }
 
 // poll waits for records while a process lives.
