@@ -312,10 +312,10 @@ func (r *run) process(p plan) (out process) {
 		_ = e.Close() // what it could not start is the error
 		return process{err: err, cut: r.isCut()}
 	}
-	over := make(chan struct{})
+	over, died := make(chan struct{}), r.v.died
 	go func() {
 		select {
-		case <-r.v.died:
+		case <-died:
 			j.Cancel()
 		case <-over:
 		}
