@@ -129,7 +129,11 @@ func (l *lease) take(ctx context.Context, prefix string, patience time.Duration)
 			}
 			break
 		}
-		if !time.Now().Before(deadline) {
+		limit := deadline
+		if rival.Started == 0 { // the broker tells who members are only once a rebalance is over, and waits that long for dead ones
+			limit = deadline.Add(leaseSession)
+		}
+		if !time.Now().Before(limit) {
 			return conflict(prefix, *rival)
 		}
 		if !told {
