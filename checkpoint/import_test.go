@@ -8,8 +8,8 @@ import (
 	"github.com/streamsql/streamsql/sql/diag"
 )
 
-// otherStore is a second job's store on the same file system.
-func otherStore(t *testing.T, fs vfs.FS, dir string) (*Owner, *DirStore) {
+// openIn opens a directory as a process of its own does, such as that of a second job on the same file system.
+func openIn(t *testing.T, fs vfs.FS, dir string) (*Owner, *DirStore) {
 	t.Helper()
 	owner, err := Own(fs, dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestImportRewind(t *testing.T) {
 	goesOn(s, "/save") // nothing was committed since
 
 	// Started from in another directory, where it then goes on.
-	forkOwner, fork := otherStore(t, mem, "/fork")
+	forkOwner, fork := openIn(t, mem, "/fork")
 	goesOn(fork, "/save")
 	goesOn(fork, "/save") // once more, before it came to a checkpoint
 	c, _, err := fork.Latest(bg)
@@ -63,7 +63,7 @@ func TestImportRewind(t *testing.T) {
 	publish(t, owner, s, 2)
 	refused(s, "/save", "is at checkpoint 2")
 	refused(s, "/job/chk-1", "is at checkpoint 2")
-	_, third := otherStore(t, mem, "/third")
+	_, third := openIn(t, mem, "/third")
 	refused(third, "/save", `"/job" is at checkpoint 2`)
 	refused(third, "/job/chk-1", `"/job" is at checkpoint 2`)
 	if _, _, err := third.Latest(bg); err == nil {
@@ -95,7 +95,7 @@ func TestImportRewind(t *testing.T) {
 // savableAs is a store with a committed checkpoint of a lineage.
 func savableAs(t *testing.T, fs vfs.FS, dir, lineage string) (*Owner, *DirStore) {
 	t.Helper()
-	owner, s := otherStore(t, fs, dir)
+	owner, s := openIn(t, fs, dir)
 	c := testCheckpoint(t, owner, 1)
 	c.Lineage = lineage
 	if err := s.Publish(bg, c); err != nil {
@@ -115,7 +115,7 @@ func TestImportAgain(t *testing.T) {
 	if err := s.Savepoint(bg, 1, "/save"); err != nil {
 		t.Fatal(err)
 	}
-	_, fresh := otherStore(t, mem, "/fresh")
+	_, fresh := openIn(t, mem, "/fresh")
 	if err := mem.MkdirAll("/fresh/chk-1/agg-0", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestImportAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = fresh.owner.Close()
-	owner, fresh := otherStore(t, mem, "/fresh")
+	owner, fresh := openIn(t, mem, "/fresh")
 	if in, err := fresh.Import(bg, "/save", false); err != nil || in.From != nil {
 		t.Fatal(in, err)
 	}
@@ -136,7 +136,7 @@ func TestImportAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	overwrite(t, mem, "/save/"+saved.Subtasks[0].Files[0].Path, []byte("damaged"))
-	_, last := otherStore(t, mem, "/last")
+	_, last := openIn(t, mem, "/last")
 	if _, err := last.Import(bg, "/save", false); diag.CodeOf(err) != diag.Data {
 		t.Fatalf("a damaged savepoint: %v", err)
 	}

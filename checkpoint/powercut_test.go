@@ -70,19 +70,6 @@ func TestPowerCutAfterKill(t *testing.T) {
 	}
 }
 
-func openIn(t *testing.T, fs vfs.FS, dir string) (*Owner, *DirStore) {
-	t.Helper()
-	owner, err := Own(fs, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := OpenStore(owner, StoreOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return owner, s
-}
-
 // sameAfterCut checks that the newest checkpoint after a power cut is want; nil = none.
 func sameAfterCut(t *testing.T, n int, mem *vfs.MemFS, dir string, want *Checkpoint) {
 	t.Helper()

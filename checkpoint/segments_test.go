@@ -25,26 +25,7 @@ func segmentsOf(files []StateFile) (names []string, bytes int64) {
 // rowsOf are the rows of files, opened at a limit of memory.
 func rowsOf(t *testing.T, owner *Owner, files []StateFile, limit int64) map[string]string {
 	t.Helper()
-	b, err := OpenBackend(owner, "restored", BackendOptions{Budget: NewMemoryBudget(limit)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if err := b.Restore(bg, files); err != nil {
-		t.Fatal(err)
-	}
-	tb, err := b.Table("agg", TableOptions{Name: "acc", Format: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]string{}
-	if err := tb.Visit(func(k, v []byte) bool {
-		rows[string(k)] = string(v)
-		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return ownedRows(t, owner, files, limit, nil)
 }
 
 func TestSegmentsStayFew(t *testing.T) {
