@@ -34,6 +34,12 @@ type echo struct {
 }
 
 func newEcho(t *testing.T) *echo {
+	return newServer(t, func(in []byte) []byte { return in })
+}
+
+// newServer answers whatever it reads.
+func newServer(t *testing.T, answer func(in []byte) []byte) *echo {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +54,7 @@ func newEcho(t *testing.T) *echo {
 			e.mu.Lock()
 			e.conns = append(e.conns, c)
 			e.mu.Unlock()
-			e.wg.Go(func() { e.serve(c) })
+			e.wg.Go(func() { e.serve(c, answer) })
 		}
 	})
 	t.Cleanup(func() {
@@ -63,7 +69,7 @@ func newEcho(t *testing.T) *echo {
 	return e
 }
 
-func (e *echo) serve(c net.Conn) {
+func (e *echo) serve(c net.Conn, answer func(in []byte) []byte) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := c.Read(buf)
@@ -75,7 +81,7 @@ func (e *echo) serve(c net.Conn) {
 			c.Close()
 			return
 		}
-		c.Write(buf[:n])
+		c.Write(answer(buf[:n]))
 	}
 }
 
@@ -330,50 +336,11 @@ func kafkaRequest(key int16, id int32) string {
 	return string(binary.BigEndian.AppendUint32(b, uint32(id)))
 }
 
-// replies is a server that answers a request of Kafka with its correlation id, a statement of PostgreSQL with Z.
-func replies(t *testing.T, answer func(in []byte) []byte) *echo {
-	e := newEcho(t)
-	e.ln.Close()
-	e.wg.Wait()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	e.ln = ln
-	e.wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			e.mu.Lock()
-			e.conns = append(e.conns, c)
-			e.mu.Unlock()
-			e.wg.Go(func() {
-				buf := make([]byte, 4096)
-				for {
-					n, err := c.Read(buf)
-					if err != nil {
-						e.ended <- err
-						return
-					}
-					e.mu.Lock()
-					e.got.Write(buf[:n])
-					e.mu.Unlock()
-					c.Write(answer(buf[:n]))
-				}
-			})
-		}
-	})
-	return e
-}
-
 func TestLoseReplyOfKafka(t *testing.T) {
 	reply := func(id int32) string {
 		return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 4), uint32(id)))
 	}
-	e := replies(t, func(in []byte) []byte { return []byte(reply(int32(binary.BigEndian.Uint32(in[8:])))) })
+	e := newServer(t, func(in []byte) []byte { return []byte(reply(int32(binary.BigEndian.Uint32(in[8:])))) })
 	x := start(t, e, Kafka)
 	c := dial(t, x)
 	i := inject(t, x, Fault{Kind: LoseReply, Request: "EndTxn", Skip: 1, Times: 1, Cut: true})
@@ -395,7 +362,7 @@ func TestLoseReplyOfPostgres(t *testing.T) {
 		return "Q" + string(binary.BigEndian.AppendUint32(nil, uint32(len(text)+5))) + text + "\x00"
 	}
 	const ready = "Z\x00\x00\x00\x05I"
-	e := replies(t, func([]byte) []byte { return []byte(ready) })
+	e := newServer(t, func([]byte) []byte { return []byte(ready) })
 	x := start(t, e, Postgres)
 	c := dial(t, x)
 	i := inject(t, x, Fault{Kind: LoseReply, Request: "COMMIT", Except: "COMMIT PREPARED", Times: 1})
