@@ -184,8 +184,7 @@ func (s *session) run(body func(context.Context) (source, error)) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan os.Signal, 2)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(stop)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM) // to the end of the process, which lateSignals minds
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Add(1)
@@ -226,10 +225,18 @@ func (s *session) run(body func(context.Context) (source, error)) int {
 	s.progress.Close()
 	close(done)
 	watching.Wait()
+	go lateSignals(stop)
 	if code == exitOK && errors.Is(err, repl.ErrUnfinished) {
 		return interrupted
 	}
 	return code
+}
+
+// lateSignals minds the signals that come when the work is done and its exit code is known, as after `streamsql stop`: one
+// does not change the code, a second ends a process that hangs on its way out.
+func lateSignals(stop <-chan os.Signal) {
+	<-stop
+	os.Exit(exitOf(<-stop))
 }
 
 // exitOf is the exit code of a process that a signal interrupted, as shells give it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -374,14 +375,19 @@ func (b *Broker) heldBack(ctx context.Context, t testing.TB, topics []string) (n
 }
 
 // settle lists all transactions once those that were decided at its call have their markers in the log: a broker answers a
-// commit before that, and readers see the records only then.
+// commit before that, and readers see the records only then. A broker that has just started lists none of the transactions
+// that it has not loaded yet, so those it loads are waited for, too.
 func (b *Broker) settle(ctx context.Context, t testing.TB) kadm.ListedTransactions {
 	t.Helper()
 	adm := b.Admin(t)
 	defer adm.Close()
 	var pending map[string]bool // nil before the first list
 	for {
-		txns, err := adm.ListTransactions(ctx, nil, nil)
+		err := transactionsLoaded(ctx, adm)
+		var txns kadm.ListedTransactions
+		if err == nil {
+			txns, err = adm.ListTransactions(ctx, nil, nil)
+		}
 		switch {
 		case err == nil:
 			now := map[string]bool{}
@@ -401,6 +407,42 @@ func (b *Broker) settle(ctx context.Context, t testing.TB) kadm.ListedTransactio
 			t.Fatalf("harness: transactions do not settle: %v", err)
 		}
 	}
+}
+
+// transactionsLoaded returns a retriable error while a partition of the transaction log has no coordinator that has read it.
+func transactionsLoaded(ctx context.Context, adm *kadm.Client) error {
+	const log = "__transaction_state"
+	topics, err := adm.ListTopicsWithInternal(ctx)
+	if err != nil || !topics.Has(log) { // asking for a coordinator would create it
+		return err
+	}
+	described, err := adm.DescribeTransactions(ctx, oneIDEach(len(topics[log].Partitions))...)
+	if err != nil {
+		return err
+	}
+	for _, d := range described {
+		if d.Err != nil && !errors.Is(d.Err, kerr.TransactionalIDNotFound) {
+			return d.Err
+		}
+	}
+	return nil
+}
+
+// oneIDEach returns a transactional id for each partition of the transaction log: the hash of a Java string, modulo their
+// number, is an id's partition.
+func oneIDEach(partitions int) []string {
+	ids := map[int32]string{}
+	for i := 0; len(ids) < partitions; i++ {
+		id, hash := fmt.Sprintf("harness-%d", i), int32(0)
+		for _, c := range []byte(id) {
+			hash = 31*hash + int32(c)
+		}
+		if hash == math.MinInt32 {
+			hash = 0
+		}
+		ids[max(hash, -hash)%int32(partitions)] = id
+	}
+	return slices.Collect(maps.Values(ids))
 }
 
 // TransactionVersion returns the finalized level of the transaction.version feature, 0 when the cluster has none.
