@@ -5,9 +5,13 @@ import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.connector.source.Source;
 import org.apache.flink.api.connector.source.SourceReader;
@@ -126,6 +130,20 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
         private final boolean[] wanted = new boolean[(int) Events.GROUP]; // by place in a group
         long next;
 
+        /** started are the ones of this process since it was cleared: how far a job has come that is stopped before its end. */
+        static final List<Rows> started = Collections.synchronizedList(new ArrayList<>());
+
+        /** read is the number of events that have been read from the source that has come furthest; a query may have several. */
+        static long read() {
+            Map<List<Object>, Map<Integer, Long>> sources = new HashMap<>();
+            synchronized (started) {
+                for (Rows r : started) { // the last one of a split counts
+                    sources.computeIfAbsent(List.of(r.split.kinds, Arrays.deepToString(r.split.columns)), k -> new HashMap<>()).put(r.split.index, r.next);
+                }
+            }
+            return sources.values().stream().mapToLong(s -> s.values().stream().mapToLong(Long::longValue).sum()).max().orElse(0);
+        }
+
         Rows(Split s) {
             made = new Events(s.rate);
             split = s;
@@ -140,6 +158,7 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
                 wanted[i] = (s.kinds >> Events.kind(i) & 1) != 0;
             }
             skip();
+            started.add(this);
         }
 
         /** skip passes over events that are not wanted. */

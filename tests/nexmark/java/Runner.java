@@ -8,6 +8,8 @@ import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.flink.configuration.Configuration;
@@ -23,7 +25,8 @@ import org.apache.flink.util.CloseableIterator;
 
 /**
  * A Flink cluster in one process: JobManager, one TaskManager and the client. Runs the scripts that are named on its standard input, one
- * a line, and answers each with a line of key=value pairs. Arguments are the cluster's settings, key=value.
+ * a line, and answers each with a line of key=value pairs. Arguments are the cluster's settings, key=value. The system property
+ * nexmark.seconds bounds a job: it is cancelled, and the answer has the events that its source has made by then.
  */
 public final class Runner {
     static final Pattern SET = Pattern.compile("(?is)^SET\\s+'([^']*)'\\s*=\\s*'([^']*)'$");
@@ -88,10 +91,19 @@ public final class Runner {
                 }
                 out.put("row", last);
             } else if (r.getJobClient().isPresent()) {
-                r.await();
+                NexmarkSource.Rows.started.clear();
+                try {
+                    r.await(Long.getLong("nexmark.seconds", Integer.MAX_VALUE), TimeUnit.SECONDS);
+                } catch (TimeoutException e) {
+                    out.put("events", Long.toString(NexmarkSource.Rows.read()));
+                }
                 out.put("wall", Long.toString(System.nanoTime() - wall));
                 out.put("cpu", Long.toString(cpu() - cpu));
                 out.put("rss", Long.toString(peak()));
+                if (out.containsKey("events")) {
+                    r.getJobClient().get().cancel().get();
+                    continue;
+                }
                 CheckpointStatsSnapshot s = cluster.getMiniCluster().getExecutionGraph(r.getJobClient().get().getJobID()).get().getCheckpointStatsSnapshot();
                 out.put("checkpoints", Long.toString(s.getCounts().getNumberOfCompletedCheckpoints()));
                 out.put("checkpoint_bytes", Long.toString(s.getSummaryStats().getCheckpointedSize().getSum()));
