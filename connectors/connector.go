@@ -264,6 +264,13 @@ type OpenTransaction struct {
 	PreCommitted bool
 }
 
+// Sweeper is a Sink that leaves things behind which nobody sees or waits for, when a process goes on that has been replaced:
+// what that one pre-committed and never published.
+type Sweeper interface {
+	// Sweep removes unfinished output of a lineage of which nothing is to be committed any more.
+	Sweep(ctx context.Context, lineage string) error
+}
+
 // Writer writes a subtask's rows. It is used by one goroutine.
 type Writer interface {
 	// Write takes the rows of b with their kinds. It may buffer; b is borrowed.

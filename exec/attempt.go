@@ -100,6 +100,9 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := at.recall(ctx, cp); err != nil {
 		return 0, err
 	}
+	if f.ended != "" {
+		at.sweep(ctx, f.ended)
+	}
 	at.watch.end(&at.watch.parts.Transactions, j.o.Now())
 	j.reread.begin(cp)
 	if cp != nil && cp.Final {
@@ -122,6 +125,9 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	at.start()
 	mode, err = at.coordinate(ctx, cp, base.lineage)
 	if err == nil && mode == checkpoint.StopDrain {
+		if base.taken {
+			at.sweep(ctx, base.lineage)
+		}
 		err = j.o.Store.End(ctx, base.lineage)
 	}
 	return mode, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/streamsql/streamsql/checkpoint"
+	"github.com/streamsql/streamsql/connectors"
 )
 
 // origin is what the job's first attempt starts from, and, once the job has a lineage, what later attempts start from
@@ -13,6 +14,7 @@ type origin struct {
 	mode    RestoreMode
 	from    *checkpoint.Checkpoint
 	lineage string
+	taken   bool // the lineage is one that another process began
 }
 
 // found is what read found. stale is a checkpoint of another lineage whose output still has to be committed: it is
@@ -22,6 +24,7 @@ type found struct {
 	newest  bool // cp is the store's newest checkpoint
 	stale   *checkpoint.Checkpoint
 	earlier []string // other lineages that may have left output open
+	ended   string   // the lineage of a run before this one that came to its end, "" = none
 }
 
 // read decides what to restore. It changes nothing outside.
@@ -40,9 +43,9 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string)
 	if o.lineage == "" {
 		switch {
 		case o.mode == RestoreLatest && latest != nil:
-			o.lineage = latest.Lineage
+			o.lineage, o.taken = latest.Lineage, true
 		case o.mode == RestoreLatest && len(open) > 0:
-			o.lineage = open[len(open)-1] // a run that died before its first checkpoint is gone on with
+			o.lineage, o.taken = open[len(open)-1], true // a run that died before its first checkpoint is gone on with
 		case fresh != "":
 			o.lineage = fresh
 		default:
@@ -58,8 +61,11 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string)
 		f.cp, f.newest = latest, true
 		return f, nil
 	}
-	if latest != nil && !confirmed {
+	switch {
+	case latest != nil && !confirmed:
 		f.stale = latest
+	case latest != nil && latest.Final:
+		f.ended = latest.Lineage
 	}
 	if o.mode == RestorePath {
 		f.cp = o.from // output of a savepoint was committed, or is the latest checkpoint's to commit
@@ -115,6 +121,20 @@ func (at *attempt) abortEarlier(ctx context.Context, f found) error {
 		}
 	}
 	return nil
+}
+
+// sweep removes what processes that woke up after they had been replaced left of a lineage that has come to its end: its final
+// checkpoint is committed, so nobody writes under it any more whose output counts. No reader sees what is left when that fails.
+func (at *attempt) sweep(ctx context.Context, lineage string) {
+	for _, s := range at.sinks {
+		w, ok := s.sink.(connectors.Sweeper)
+		if !ok || s.committer == nil {
+			continue
+		}
+		if err := w.Sweep(ctx, lineage); err != nil {
+			at.job.o.Log.Warn("what a process left that had been replaced is still there; no reader sees it", "sink", s.id, "err", err)
+		}
+	}
 }
 
 // committersOf are the committers of sinks that need one.

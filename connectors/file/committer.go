@@ -220,19 +220,28 @@ func (c *committer) Abort(ctx context.Context, keep []checkpoint.Committable) er
 		pending, _ := c.paths(p)
 		kept[pending] = true
 	}
-	s := c.sink
-	err = eachName(s.fs, s.path, func(dir, name string) error {
+	return c.sink.removeUnfinished(ctx, c.sink.spec.Job.Lineage, kept, c.remember)
+}
+
+// Sweep implements connectors.Sweeper.
+func (s *sink) Sweep(ctx context.Context, lineage string) error {
+	return s.removeUnfinished(ctx, lineage, nil, func(string) {})
+}
+
+// removeUnfinished removes the lineage's unfinished files of this sink, but for those kept, and tells which.
+func (s *sink) removeUnfinished(ctx context.Context, lineage string, kept map[string]bool, removed func(path string)) error {
+	err := eachName(s.fs, s.path, func(dir, name string) error {
 		path := filepath.Join(dir, name)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case kept[path] || !leftover(name, s.spec.Job.Lineage, s.spec.ID):
+		case kept[path] || !leftover(name, lineage, s.spec.ID):
 			return nil
 		}
 		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		c.remember(path)
+		removed(path)
 		return nil
 	})
 	if err != nil {
