@@ -80,11 +80,12 @@ type Engine struct {
 	notices  []string // about Options
 	now      func() time.Time
 
-	mu     sync.Mutex
-	jobs   map[string]*Job // running and ended, by id
-	order  []string
-	closed bool
-	busy   sync.WaitGroup // what uses the state directory outside a job: Close waits for it
+	mu      sync.Mutex
+	runNote *checkpoint.Run // nil = statements are no run
+	jobs    map[string]*Job // running and ended, by id
+	order   []string
+	closed  bool
+	busy    sync.WaitGroup // what uses the state directory outside a job: Close waits for it
 }
 
 // Open opens the engine of a state directory, which it creates; no other process may have it open (the error's class

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -228,7 +229,7 @@ func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) 
 		return err
 	}
 	o.Owner = j.owner
-	o.Restore, err = e.restoreFor(o, conf)
+	o.Restore, err = e.restoreFor(j, o, conf)
 	if err != nil {
 		j.release()
 	}
@@ -236,8 +237,10 @@ func (e *Engine) prepareState(j *Job, o *exec.JobOptions, conf *planner.Config) 
 }
 
 // restoreFor settles where a job starts. A run that finished is not resumed: executing the statement again is a new run.
-// A run whose process died between its last commit and saying so is resumed, and ends at once.
-func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Restore, error) {
+// A run whose process died between its last commit and saying so is resumed, and ends at once. One that came to its end earlier
+// in what BeginRun began is not started (errDone).
+func (e *Engine) restoreFor(j *Job, o *exec.JobOptions, conf *planner.Config) (exec.Restore, error) {
+	ctx := context.Background()
 	ask := conf.Recovery()
 	path, rewind := cmp.Or(ask.Path, e.restore.Path), ask.AllowRewind || e.restore.AllowRewind
 	r := exec.Restore{AllowDropped: ask.AllowDropped || e.restore.AllowDropped}
@@ -247,9 +250,22 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 		return r, err
 	}
 	o.Store = store
+	ended, err := endedAs(ctx, store)
+	if err != nil && !e.restore.None { // which is a way out of a directory that cannot be read
+		return r, err
+	}
+	if err == nil {
+		err = e.beginIn(j, ended)
+		if errors.Is(err, errDone) && (path != "" || e.restore.None) {
+			err = nil // it is asked for
+		}
+		if err != nil {
+			return r, err
+		}
+	}
 	switch {
 	case path != "":
-		found, err := store.Import(context.Background(), path, rewind)
+		found, err := store.Import(ctx, path, rewind)
 		if found.From != nil {
 			r.Mode, r.From = exec.RestorePath, found.From
 		}
@@ -257,15 +273,10 @@ func (e *Engine) restoreFor(o *exec.JobOptions, conf *planner.Config) (exec.Rest
 			e.log.Warn("the job goes back to an older savepoint, as allowed: output is written again", "job", o.Name, "savepoint", path, "left behind", found.Rewound)
 		}
 		return r, err
-	case e.restore.None:
-		r.Mode = exec.RestoreNone
-		return r, nil
-	}
-	ended, err := store.Ended(context.Background())
-	if ended {
+	case e.restore.None || ended != "":
 		r.Mode = exec.RestoreNone
 	}
-	return r, err
+	return r, nil
 }
 
 // jobStore is what a job needs of a store before it runs.

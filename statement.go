@@ -2,6 +2,7 @@ package streamsql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -250,6 +251,10 @@ func (e *Engine) run(ctx context.Context, stmt sql.Stmt) (*Result, error) {
 	}
 	queues := e.beginQueues(plan)
 	j, err := e.start(plan, conf)
+	if errors.Is(err, errDone) {
+		e.endQueues(queues, nil)
+		return doneBefore(plan.Name), nil
+	}
 	if err != nil {
 		e.endQueues(queues, err)
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -48,21 +47,6 @@ func ReadStorage(fs vfs.FS, dir string) (string, error) {
 func ReadConfirmed(fs vfs.FS, dir string) (ID, error) {
 	n, err := readNotes(fs, dir)
 	return n.confirmed(), err
-}
-
-// ReadEnded reports whether the job of dir has come to its end: its newest checkpoint is the final one, with everything
-// committed. Executing its statement again would begin a new run. It reads without owning dir.
-func ReadEnded(fs vfs.FS, dir string) (bool, error) {
-	cs, err := ReadCheckpoints(fs, dir)
-	if err != nil || len(cs) == 0 || !cs[0].Final {
-		return false, err
-	}
-	confirmed, err := ReadConfirmed(fs, dir)
-	if err != nil || confirmed < cs[0].ID {
-		return false, err
-	}
-	open, err := ReadLineages(fs, dir)
-	return err == nil && !slices.Contains(open, cs[0].Lineage), err
 }
 
 // ReadLineages are the lineages in dir that may have output open outside, oldest first: those noted before a first

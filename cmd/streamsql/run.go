@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +24,8 @@ func runFiles(args []string, out, errs io.Writer) int {
 	f := newFlags("run", "FILE…", `Runs SQL files: statements in order, until every job has ended. The rows of a SELECT go to standard output before the
 next statement starts. A bounded INSERT is waited for; an unbounded one runs on beside the statements that follow.
 Ctrl-C or SIGTERM stops after a final checkpoint and commit, a second one at once. Run the same file again to go on from
-the newest checkpoint; a job that had read all its input starts over. Relative paths are relative to the working folder.
+the newest checkpoint. When a run was cut short, the same text does not repeat jobs that had read all their input; when all
+had, they start over. Relative paths are relative to the working folder.
 Exit codes: 0 done, 1 a job failed, 2 the SQL or the configuration is wrong, 130 (143) Ctrl-C (SIGTERM) came before the end:
 of the statements, of a query or INSERT over bounded input. An unbounded job that is stopped is done.`, errs)
 	f.examples = `  streamsql run job.sql                                    state in .streamsql/job
@@ -68,14 +71,26 @@ func (f *flags) runTexts(files []string, out, errs io.Writer) int {
 	}
 	return f.withSession(name, out, errs, func(s *session) int {
 		return s.run(func(ctx context.Context) (source, error) {
+			if err := s.eng.BeginRun(runKey(sources)); err != nil {
+				return source{}, err
+			}
 			for _, src := range sources {
 				if err := s.runner().Run(ctx, src.text); err != nil {
 					return src, err
 				}
 			}
-			return source{}, nil
+			return source{}, s.eng.EndRun()
 		})
 	})
+}
+
+// runKey tells runs of other texts apart.
+func runKey(sources []source) string {
+	h := sha256.New()
+	for _, s := range sources {
+		fmt.Fprintf(h, "%d\n%s", len(s.text), s.text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // sources reads the files, the init file first, and adds the statements.

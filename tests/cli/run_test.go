@@ -191,6 +191,46 @@ func tracedInOrder(t *testing.T, dir string) {
 	}
 }
 
+// TestKilledBetweenJobs: a file whose process was killed when its first job had ended goes on with the second, and does not write
+// the first one's rows again; the exit code of a killed process can be had by running it once more.
+func TestKilledBetweenJobs(t *testing.T) {
+	dir := t.TempDir()
+	const tables = `
+CREATE TABLE ten (id BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '10');
+CREATE TABLE numbers (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '100');
+CREATE TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 'out');
+CREATE TABLE bin (id BIGINT) WITH ('connector' = 'print');
+`
+	write(t, dir, "job.sql", tables+"INSERT INTO f SELECT id FROM ten; INSERT INTO bin SELECT id FROM numbers;")
+	for round, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM} {
+		p := harness.Start(t, harness.Command{Path: harness.BuildStreamsql(t), Args: []string{"run", "job.sql"}, Dir: dir})
+		if err := p.WaitOutput("+I[", patience); err != nil { // of the second job
+			t.Fatal(err)
+		}
+		if err := p.Signal(end); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(patience); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(p.Stderr(), "is not run again"); said != (round > 0) {
+			t.Errorf("round %d says\n%s", round, p.Stderr())
+		}
+		rows := 0
+		files, err := filepath.Glob(filepath.Join(dir, "out", "part-*"))
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += strings.Count(string(text), "\n")
+		}
+		if err != nil || rows != 10 {
+			t.Errorf("round %d: %d rows, %v", round, rows, err)
+		}
+	}
+}
+
 // TestInterrupted: Ctrl-C before the end of what ends by itself is exit code 130, SIGTERM 143, with the final checkpoint.
 func TestInterrupted(t *testing.T) {
 	for _, c := range []struct {
