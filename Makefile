@@ -62,6 +62,11 @@ crash-servers: N = 50
 crash-servers: ## kill the broker and the database N times each below live jobs: make crash-servers N=50
 	STREAMSQL_TEST_SERVER_CRASHES=$(N) $(GO) test ./tests/crash -run IsKilledAndRestarted -count=1 -v -timeout 0
 
+.PHONY: chaos
+chaos: N = 50
+chaos: ## streamsql chaos over the examples and other jobs, N faults each, with kills of the broker and the database: make chaos N=50
+	STREAMSQL_TEST_CHAOS=$(N) $(GO) test ./tests/chaos -run TestCampaign -count=1 -v -timeout 0
+
 network: ## break the network of running jobs N times, on real parts: make network N=300
 	STREAMSQL_TEST_NETWORK_FAULTS=$(N) $(GO) test ./tests/network -count=1 -v -timeout 0
 

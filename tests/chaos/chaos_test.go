@@ -3,11 +3,13 @@ package chaos
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -66,7 +68,12 @@ END;
 
 func newFixture(t *testing.T, more, jobs string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, k: harness.SharedKafka(t), pg: harness.SharedPostgres(t), bin: harness.BuildStreamsql(t), name: harness.UniqueName(t), dir: t.TempDir()}
+	return newFixtureOn(t, harness.SharedPostgres(t), more, jobs)
+}
+
+func newFixtureOn(t *testing.T, pg *harness.PG, more, jobs string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, k: harness.SharedKafka(t), pg: pg, bin: harness.BuildStreamsql(t), name: harness.UniqueName(t), dir: t.TempDir()}
 	f.db = f.pg.CreateDatabase(t)
 	f.pg.Exec(t, f.db, `CREATE TABLE p (id bigint, amount numeric(10, 2))`, `CREATE TABLE t (digit bigint PRIMARY KEY, total numeric(12, 2))`)
 	for _, s := range []string{"_in", "_k", "_w", "_u", "_c"} {
@@ -201,6 +208,59 @@ func TestCrashOwnJob(t *testing.T) {
 			f.untouched()
 		})
 	}
+}
+
+// restarts is a command for the shell that kills and restarts a server of this process: it asks for that, and waits for the answer.
+// kills ends the service and tells how often it was asked for.
+func restarts(t *testing.T, s interface {
+	Kill()
+	Restart() error
+}) (command string, kills func() int) {
+	dir := t.TempDir()
+	ask, answer := filepath.Join(dir, "ask"), filepath.Join(dir, "answer")
+	n := 0
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for ctx.Err() == nil {
+			if os.Remove(ask) == nil {
+				n++
+				s.Kill()
+				if err := errors.Join(s.Restart(), os.WriteFile(answer, nil, 0o666)); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	return fmt.Sprintf("touch %[1]s; until [ -e %[2]s ]; do sleep 0.02; done; rm %[2]s", ask, answer), func() int {
+		cancel()
+		serving.Wait()
+		return n
+	}
+}
+
+// A database that the user's command kills and restarts, savepoints and a state directory that cannot be written cost no row, and
+// each fault is in the report for a CI system.
+func TestServerSavepointReadOnly(t *testing.T) {
+	t.Parallel()
+	pg := harness.Postgres(t)
+	f := newFixtureOn(t, pg, "", toPostgres)
+	command, kills := restarts(t, pg)
+	junit := filepath.Join(f.dir, "report.xml")
+	r, p := f.check(0, "--faults", "server,savepoint,readonly", "--server-fault", command, "--kills", fmt.Sprint(harness.Crashes(t, 5)), "--seed", "5", "--timeout", "10h", "--junit", junit)
+	if n := kills(); r.Verdict != "exact" || n == 0 {
+		t.Errorf("%d kills of the server, %+v\n%s", n, r, p.Output())
+	}
+	for _, x := range r.Faults {
+		if x.Injected == 0 {
+			t.Errorf("fault %s met no job\n%s", x.Fault, p.Output())
+		}
+	}
+	if text, err := os.ReadFile(junit); err != nil || strings.Count(string(text), "<testcase ") != len(r.Trials)+1 || strings.Contains(string(text), "<failure") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	f.untouched()
 }
 
 // Rows that an at-least-once sink gets twice are found, shown, and found again by the command that the report gives.

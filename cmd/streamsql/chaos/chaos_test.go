@@ -1,6 +1,11 @@
 package chaos
 
 import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -141,5 +146,95 @@ func TestConclude(t *testing.T) {
 		if rep.conclude(); rep.Verdict != c.want || (rep.Bound != 0) != (c.want == Exact) || (rep.Reason == "") != (c.want != Inconclusive) {
 			t.Errorf("%+v: %s, %q, bound %v", c.trials, rep.Verdict, rep.Reason, rep.Bound)
 		}
+	}
+}
+
+// Goal: CI systems can read the report: each trial is a test case, those that are not exact fail or are in error, and so does the
+// whole. Method: a report with one of each and a row that is markup and no text, read back.
+func TestJUnit(t *testing.T) {
+	rep := &Report{Jobs: []string{"job"}, Seed: 7, NotCovered: []string{"a power loss"}, Seconds: 1.5, Trials: []Trial{
+		{N: 1, Fault: Kill, Where: []string{"at 10 %"}, Verdict: Exact, Injected: 1, Millis: 250},
+		{N: 2, Fault: Disk, Verdict: Violated, Injected: 1, Replay: "streamsql chaos job.sql --only 2",
+			Sinks: map[string]Difference{"out": {Lost: 1, Rows: []DifferentRow{{Row: "</system-out>\x01", Expected: "1×", Found: "0×"}}}}},
+		{N: 3, Fault: Pause, Verdict: Inconclusive, Reason: "the jobs stopped"},
+	}}
+	rep.conclude()
+	var text strings.Builder
+	if err := rep.JUnit(&text); err != nil {
+		t.Fatal(err)
+	}
+	var got junitSuites
+	if err := xml.Unmarshal([]byte(text.String()), &got); err != nil {
+		t.Fatalf("%v\n%s", err, text.String())
+	}
+	var fails, errs []string
+	for _, c := range got.Suite.Cases {
+		if c.Failure != nil {
+			fails = append(fails, c.Name)
+		}
+		if c.Error != nil {
+			errs = append(errs, c.Name)
+		}
+	}
+	if !slices.Equal(fails, []string{"trial 2: ", "the check as a whole"}) || !slices.Equal(errs, []string{"trial 3: "}) ||
+		got.Tests != 4 || got.Failures != 2 || got.Errors != 1 || got.Suite.Cases[0].Time != "0.250" {
+		t.Errorf("failures %q, errors %q\n%s", fails, errs, text.String())
+	}
+	if d := got.Suite.Cases[1].Failure; !strings.Contains(d.Message, "1 lost") || !strings.Contains(d.Text, "</system-out>") || !strings.Contains(d.Text, "--only 2") {
+		t.Errorf("%+v", d)
+	}
+	if !slices.Contains(got.Suite.Properties, junitProperty{"not_covered", "a power loss"}) || !strings.Contains(got.Suite.Out, "VERDICT violated in 1 of 3") {
+		t.Error(text.String())
+	}
+}
+
+// Goal: a sealed directory cannot be changed, whoever tries, and is removed all the same. Method: a tree of two levels.
+func TestSeal(t *testing.T) {
+	r := &runner{dir: t.TempDir()}
+	if err := r.cannotSeal(); err != nil {
+		t.Skip("this user cannot make directories read-only here:", err)
+	}
+	root := filepath.Join(r.dir, "root")
+	sub := filepath.Join(root, "sub")
+	file := filepath.Join(sub, "file")
+	if err := errors.Join(os.MkdirAll(sub, 0o777), os.WriteFile(file, nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	change := func() error {
+		other := filepath.Join(sub, "other")
+		return errors.Join(os.Rename(file, other), os.Rename(other, file))
+	}
+	if err := seal(root); err != nil {
+		t.Fatal(err)
+	}
+	if change() == nil || os.Mkdir(filepath.Join(root, "new"), 0o777) == nil || os.Remove(file) == nil {
+		t.Error("a sealed directory was changed")
+	}
+	if err := unseal(root); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(change(), seal(root), removeAll(root)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a sealed directory is left: %v", err)
+	}
+}
+
+// Goal: a command of the user's that fails makes nothing of the jobs, and what it said is shown; what it starts may live on.
+// Method: commands of the shell.
+func TestCommand(t *testing.T) {
+	r := &runner{dir: t.TempDir()}
+	if err := r.command(context.Background(), "sleep 2 & true"); err != nil {
+		t.Error(err)
+	}
+	var un *inconclusive
+	if err := r.command(context.Background(), "echo no such container >&2; exit 3"); !errors.As(err, &un) || !strings.Contains(un.why, "exit status 3: no such container") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := r.command(ctx, "sleep 600"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

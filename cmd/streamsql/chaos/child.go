@@ -22,6 +22,7 @@ import (
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -33,13 +34,21 @@ type childConfig struct {
 	Settings map[string]string `json:"settings"`
 	Embedded string            `json:"embedded,omitempty"`
 	TakeOver bool              `json:"take_over,omitempty"`
-	Rate     float64           `json:"rate"` // rows a second out of all sources, 0 = no limit
-	Count    bool              `json:"count,omitempty"`
-	Result   string            `json:"result"` // file to write a childResult to
+	// Restore are savepoints that jobs start from, by name, unless they have checkpoints of their own by now, or with Here all the
+	// same. Ended are jobs that came to their end in a state directory of before.
+	Restore map[string]string `json:"restore,omitempty"`
+	Here    bool              `json:"here,omitempty"`
+	Ended   []string          `json:"ended,omitempty"`
+	Rate    float64           `json:"rate"` // rows a second out of all sources, 0 = no limit
+	Count   bool              `json:"count,omitempty"`
+	Result  string            `json:"result"` // file to write a childResult to
 	// The wall clock is off by Offset, and after JumpAfter by Jump more.
 	Offset    time.Duration `json:"offset,omitempty"`
 	JumpAfter time.Duration `json:"jump_after,omitempty"`
 	Jump      time.Duration `json:"jump,omitempty"`
+	// With Savepoints, a directory to put them in, the jobs are stopped StopAfter they have got to work.
+	Savepoints string        `json:"savepoints,omitempty"`
+	StopAfter  time.Duration `json:"stop_after,omitempty"`
 }
 
 // childResult is what a child tells when its jobs have ended.
@@ -47,6 +56,9 @@ type childResult struct {
 	Late     int64            `json:"late"` // rows that came too late for their windows
 	Visits   map[string]int64 `json:"visits,omitempty"`
 	Restarts int              `json:"restarts"` // of jobs within the process
+	// Savepoints are those of the jobs that were stopped with one, by name; Ended are the jobs that have come to their end.
+	Savepoints map[string]string `json:"savepoints,omitempty"`
+	Ended      []string          `json:"ended,omitempty"`
 }
 
 // running is the line a child prints when all of its jobs have been restored and run.
@@ -84,7 +96,7 @@ func runChild(ctx context.Context, config string, out, errs io.Writer) error {
 	for i := range conns {
 		conns[i] = p.connector(conns[i])
 	}
-	ended, err := endedJobs(c.StateDir)
+	begun, err := c.begunJobs()
 	if err != nil {
 		return err
 	}
@@ -95,15 +107,18 @@ func runChild(ctx context.Context, config string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := c.start(ctx, eng, ended)
+	jobs, ended, err := c.start(ctx, eng, begun)
 	if err != nil {
 		return errors.Join(err, eng.Close())
 	}
-	var res childResult
+	res := childResult{Savepoints: map[string]string{}, Ended: ended}
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
 		announce(jobs, out)
+		if c.Savepoints != "" {
+			c.stop(ctx, jobs)
+		}
 	}()
 	for _, j := range jobs {
 		// A job that fails takes the others down with it: they go on in the next process.
@@ -117,9 +132,17 @@ func runChild(ctx context.Context, config string, out, errs io.Writer) error {
 		s := j.Status()
 		res.Late += s.LateDropped
 		res.Restarts += s.Restarts
+		if s.State == exec.Suspended {
+			res.Savepoints[j.Name()] = c.savepoint(j)
+		} else {
+			res.Ended = append(res.Ended, j.Name())
+		}
 	}
 	<-announced
 	res.Visits = checkpoint.FailpointVisits()
+	if err := eng.EndRun(); err != nil {
+		return errors.Join(err, eng.Close())
+	}
 	if err := eng.Close(); err != nil {
 		return err
 	}
@@ -130,26 +153,53 @@ func runChild(ctx context.Context, config string, out, errs io.Writer) error {
 	return os.WriteFile(c.Result, text, 0o666)
 }
 
-// start executes the statements, but for jobs that have come to their end before.
-func (c *childConfig) start(ctx context.Context, eng *streamsql.Engine, ended map[string]bool) (jobs []*streamsql.Job, err error) {
+// savepoint is where the savepoint of a job goes.
+func (c *childConfig) savepoint(j *streamsql.Job) string { return filepath.Join(c.Savepoints, j.ID()) }
+
+// stop stops the jobs with savepoints, all at once.
+func (c *childConfig) stop(ctx context.Context, jobs []*streamsql.Job) {
+	time.Sleep(c.StopAfter)
+	for _, j := range jobs {
+		go func() {
+			// A job that fails to stop says so in Wait; one that has just ended cannot be stopped.
+			_ = j.Stop(ctx, streamsql.StopOptions{Savepoint: c.savepoint(j)})
+		}()
+	}
+}
+
+// start executes the statements, as one run of a file. ended are the jobs that have come to their end in it before, and are not
+// run again.
+func (c *childConfig) start(ctx context.Context, eng *streamsql.Engine, begun map[string]bool) (jobs []*streamsql.Job, ended []string, err error) {
+	if err := eng.BeginRun("chaos"); err != nil {
+		return nil, nil, err
+	}
+	ended = slices.Clone(c.Ended)
 	for _, s := range c.Steps {
-		if ended[s.Job] {
+		text := s.Text
+		before := len(jobs)
+		switch path, ok := c.Restore[s.Job]; {
+		case slices.Contains(c.Ended, s.Job):
 			continue
+		case ok && !begun[s.Job]:
+			text = fmt.Sprintf("SET '%s' = %s;\n%sRESET '%s';\n", recoveryPath, sql.QuoteString(path), text, recoveryPath)
 		}
-		for script := eng.Script(s.Text); ; {
+		for script := eng.Script(text); ; {
 			res, err := script.Next(ctx)
 			if isEOF(err) {
 				break
 			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if res.Job != nil {
 				jobs = append(jobs, res.Job)
 			}
 		}
+		if s.Job != "" && len(jobs) == before {
+			ended = append(ended, s.Job)
+		}
 	}
-	return jobs, nil
+	return jobs, ended, nil
 }
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -180,22 +230,20 @@ func (c *childConfig) clock() func() time.Time {
 	})
 }
 
-// endedJobs are the names of the jobs in a state directory that have come to their end: executed again, they would begin
-// anew.
-func endedJobs(dir string) (map[string]bool, error) {
+// recoveryPath is the setting that names a savepoint to start from.
+const recoveryPath = "execution.state-recovery.path"
+
+// begunJobs are the jobs, by name, that do not start from their savepoints: they have a checkpoint in the state directory.
+func (c *childConfig) begunJobs() (map[string]bool, error) {
 	out := map[string]bool{}
-	dirs, err := filepath.Glob(filepath.Join(dir, "jobs", "*"))
+	if c.Here || len(c.Restore) == 0 {
+		return out, nil
+	}
+	dirs, err := filepath.Glob(filepath.Join(c.StateDir, "jobs", "*"))
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range dirs {
-		ended, err := checkpoint.ReadEnded(vfs.Default, d)
-		if err != nil {
-			return nil, err
-		}
-		if !ended {
-			continue
-		}
 		cs, err := checkpoint.ReadCheckpoints(vfs.Default, d)
 		if err != nil {
 			return nil, err

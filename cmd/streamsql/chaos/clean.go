@@ -32,7 +32,7 @@ func Clean(ctx context.Context, o Options, id string) error {
 		return err
 	}
 	for _, r.dir = range left {
-		err = errors.Join(err, r.abort(ctx), os.RemoveAll(r.dir))
+		err = errors.Join(err, r.abort(ctx), removeAll(r.dir))
 	}
 	for _, k := range r.job.sinks {
 		err = errors.Join(err, k.place.clean(ctx, false))
@@ -57,7 +57,7 @@ func (r *runner) clean() error {
 	if r.o.Keep {
 		r.o.Say("kept: " + r.dir)
 	} else {
-		errs = append(errs, os.RemoveAll(r.dir))
+		errs = append(errs, removeAll(r.dir))
 	}
 	return errors.Join(errs...)
 }
@@ -69,7 +69,7 @@ func (r *runner) transactions(ctx context.Context, run string, do func(*streamsq
 	if err != nil {
 		return err
 	}
-	dirs, err := filepath.Glob(filepath.Join(r.dir, "run-"+run, "state", "jobs", "*"))
+	dirs, err := filepath.Glob(filepath.Join(r.dir, "run-"+run, "state-*", "jobs", "*"))
 	if err != nil || len(dirs) == 0 {
 		return err
 	}

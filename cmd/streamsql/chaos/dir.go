@@ -31,6 +31,8 @@ func (p *dirPlace) create(_ context.Context, run string) error {
 	return os.MkdirAll(p.path(run), 0o777)
 }
 
+func (p *dirPlace) answers(context.Context, string) error { return nil }
+
 // walk visits the files that belong to the table, or with hidden those that do not.
 func (p *dirPlace) walk(run string, hidden bool, visit func(path, rel string) error) error {
 	root := p.path(run)

@@ -48,6 +48,8 @@ type place interface {
 	claim(ctx context.Context) error
 	// create makes the shadow of a run.
 	create(ctx context.Context, run string) error
+	// answers fails while its system does not, as after a restart.
+	answers(ctx context.Context, run string) error
 	// read is what a reader of committed rows sees in it.
 	read(ctx context.Context, run string) (rows, error)
 	// residue is what the run left open or unfinished in it.

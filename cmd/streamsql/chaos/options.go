@@ -17,12 +17,17 @@ const (
 	Network   = "net"       // connections to brokers and databases are delayed, cut, left half-open, or lose an answer
 	Pause     = "pause"     // SIGSTOP; another process takes over, and the first one wakes up
 	Rescale   = "rescale"   // SIGKILL, and the next process runs with another parallelism
+	Savepoint = "savepoint" // stopped with a savepoint, which the next process starts from
 	Disk      = "disk"      // no file can grow for a while
+	ReadOnly  = "readonly"  // nothing in the state directory can be made or renamed for a while
+	Server    = "server"    // a command of the user's kills and restarts a broker or a database
 	Clock     = "clock"     // the wall clock is set while the job runs, and again between processes
 )
 
 // Kinds are the kinds of faults, in the order of reports.
-func Kinds() []string { return []string{Kill, Failpoint, Network, Pause, Rescale, Disk, Clock} }
+func Kinds() []string {
+	return []string{Kill, Failpoint, Network, Pause, Rescale, Savepoint, Disk, ReadOnly, Server, Clock}
+}
 
 // Options are what a check is asked for.
 type Options struct {
@@ -32,6 +37,7 @@ type Options struct {
 	Faults   int           // how many are injected, at most
 	Rows     int64         // of each source, at most
 	Kinds    []string      // of faults; nil = all
+	Servers  []string      // commands for the shell, each of which kills and restarts a broker or a database
 	Only     int           // the one trial to run; 0 = all
 	Oracle   string        // "" = what the sinks allow; else a query over the sinks, whose rows are compared instead
 	RunFor   time.Duration // how long a run without faults is made to last
@@ -73,6 +79,10 @@ func (o *Options) check() error {
 		return bad("id", "lower case letters and digits, at most 16")
 	case o.Only < 0:
 		return bad("only", "trials are numbered from 1")
+	case slices.Contains(o.Servers, ""):
+		return bad("server-fault", "give a command for the shell, such as 'docker restart kafka'")
+	case len(o.Servers) == 0 && len(o.Kinds) == 1 && o.Kinds[0] == Server:
+		return bad("faults", "fault server needs a command: --server-fault 'docker restart kafka'")
 	}
 	if o.Kinds == nil {
 		o.Kinds = Kinds()

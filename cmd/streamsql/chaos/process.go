@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,7 +46,7 @@ func (r *runner) start(ctx context.Context, run string, l launch) (*process, err
 	r.launched++
 	dir := filepath.Join(r.dir, "run-"+run)
 	config := filepath.Join(dir, fmt.Sprintf("start-%d.json", r.launched))
-	l.Result, l.StateDir, l.Embedded = config+".result", filepath.Join(dir, "state"), r.o.Embedded
+	l.Result, l.Embedded = config+".result", r.o.Embedded
 	text, err := json.MarshalIndent(l.childConfig, "", " ")
 	if err != nil {
 		return nil, err
@@ -113,15 +114,38 @@ func (p *process) killed() bool {
 // finished reports that its jobs have ended.
 func (p *process) finished() bool { return p.cmd.ProcessState.ExitCode() == 0 }
 
-// reason is why it failed: its last error, for people.
-func (p *process) reason() string {
+// refused reports that it ended with an error that it tells, as opposed to a panic or a signal.
+func (p *process) refused() bool {
+	_, ok := p.lastError()
+	return ok && p.cmd.ProcessState.ExitCode() == 1
+}
+
+// lastError is the error that it told at its end, on one line.
+func (p *process) lastError() (text string, ok bool) {
 	lines := strings.Split(strings.TrimSpace(p.logs.String()), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i], "error: ") || i == 0 {
-			return shorten(strings.TrimPrefix(strings.Join(lines[i:], " "), "error: "))
+		if rest, found := strings.CutPrefix(lines[i], "error: "); found {
+			return strings.Join(append([]string{rest}, lines[i+1:]...), " "), true
 		}
 	}
-	return p.cmd.ProcessState.String()
+	return "", false
+}
+
+// says reports that its last error holds text.
+func (p *process) says(text string) bool {
+	last, ok := p.lastError()
+	return ok && strings.Contains(last, text)
+}
+
+// reason is why it failed, for people: its last error, or how it ended and what it wrote first of that.
+func (p *process) reason() string {
+	if text, ok := p.lastError(); ok {
+		return shorten(text)
+	}
+	out := p.cmd.ProcessState.String()
+	lines := strings.Split(strings.TrimSpace(p.logs.String()), "\n")
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") })
+	return shorten(out + ": " + strings.Join(lines[max(i, 0):], " "))
 }
 
 // awaitRunning waits until the jobs run, or the child has ended, which it reports.

@@ -105,8 +105,15 @@ func (rep *Report) describe(r *runner) {
 		}
 	}
 	rep.NotCovered = append(rep.NotCovered, r.job.others...)
+	switch {
+	case !slices.Contains(r.o.Kinds, Server):
+	case len(r.o.Servers) == 0:
+		rep.NotCovered = append(rep.NotCovered, "brokers and databases that are killed: say how to restart them, --server-fault 'docker restart kafka'")
+	default:
+		rep.NotCovered = append(rep.NotCovered, "faults of brokers and databases other than what the commands of --server-fault do")
+	}
 	rep.NotCovered = append(rep.NotCovered,
-		"brokers and databases that are killed or fail over, a power loss",
+		"brokers and databases that fail over to replicas, a power loss",
 		"input after the part that was read; readers that read uncommitted records; triggers and readers of the sinks",
 		"the settings of checkpoints, restarts and parallelism of the job: the check sets its own")
 	if r.o.Embedded != "" {
@@ -212,7 +219,39 @@ func (t *Trial) line() string {
 	if len(t.Residue) > 0 {
 		out += "; left: " + t.Residue[0]
 	}
+	if len(t.Unclean) > 0 {
+		out += "; " + t.Unclean[0]
+	}
 	return out
+}
+
+// text is all that there is to say of a trial that is not exact, in lines.
+func (t *Trial) text() string {
+	var sb strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&sb, "  "+format+"\n", args...) }
+	if t.Reason != "" {
+		line("because: %s", t.Reason)
+	}
+	for _, name := range sinksOf(t) {
+		d := t.Sinks[name]
+		line("%s%d lost, %d duplicates, %d wrong", prefixOf(name), d.Lost, d.Duplicates, d.Wrong)
+		for _, x := range d.Rows {
+			line("  expected %s, found %s: %s", x.Expected, x.Found, x.Row)
+		}
+	}
+	for _, x := range t.Residue {
+		line("left: %s", x)
+	}
+	for _, x := range t.Unclean {
+		line("%s", x)
+	}
+	for _, x := range t.Stopped {
+		line("stopped by itself: %s", x)
+	}
+	if t.Replay != "" {
+		line("again: %s", t.Replay)
+	}
+	return sb.String()
 }
 
 func sinksOf(t *Trial) []string {
@@ -259,25 +298,7 @@ func (rep *Report) Text(out io.Writer) error {
 		}
 		line("")
 		line("trial %d (%s: %s): %s", t.N, t.Fault, strings.Join(t.Where, "; "), t.Verdict)
-		if t.Reason != "" {
-			line("  because: %s", t.Reason)
-		}
-		for _, name := range sinksOf(t) {
-			d := t.Sinks[name]
-			line("  %s%d lost, %d duplicates, %d wrong", prefixOf(name), d.Lost, d.Duplicates, d.Wrong)
-			for _, x := range d.Rows {
-				line("    expected %s, found %s: %s", x.Expected, x.Found, x.Row)
-			}
-		}
-		for _, x := range t.Residue {
-			line("  left: %s", x)
-		}
-		for _, x := range t.Stopped {
-			line("  stopped by itself: %s", x)
-		}
-		if t.Replay != "" {
-			line("  again: %s", t.Replay)
-		}
+		sb.WriteString(t.text())
 	}
 	line("")
 	for _, x := range rep.NotCovered {

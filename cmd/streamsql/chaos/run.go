@@ -156,7 +156,8 @@ func (r *runner) goldenRun(ctx context.Context, name string, parallelism int) (g
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := r.start(ctx, name, launch{childConfig: childConfig{Steps: steps, Settings: r.settings(parallelism), Rate: r.rate, Count: true}})
+	first := (&run{r: r, name: name}).stateDir()
+	p, err := r.start(ctx, name, launch{childConfig: childConfig{Steps: steps, Settings: r.settings(parallelism), Rate: r.rate, Count: true, StateDir: first}})
 	if err != nil {
 		return nil, "", err
 	}
@@ -217,7 +218,7 @@ func (r *runner) look(ctx context.Context, name string) (got map[string]rows, re
 func (r *runner) attack(ctx context.Context, rep *Report) (err error) {
 	kinds := slices.Clone(r.o.Kinds)
 	if !canLimit && slices.Contains(kinds, Disk) {
-		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == Disk })
+		kinds = without(kinds, Disk)
 		rep.NotCovered = append(rep.NotCovered, "full disks: limits of processes can be set on Linux only, this is "+runtime.GOOS)
 	}
 	if slices.Contains(kinds, Network) {
@@ -227,9 +228,18 @@ func (r *runner) attack(ctx context.Context, rep *Report) (err error) {
 		defer func() { err = errors.Join(err, r.net.close()) }()
 		rep.NotCovered = append(rep.NotCovered, r.net.direct...)
 		if len(r.net.lines) == 0 {
-			kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == Network })
+			kinds = without(kinds, Network)
 			rep.NotCovered = append(rep.NotCovered, "the network: the jobs have no tables behind one that can be broken")
 		}
+	}
+	if slices.Contains(kinds, ReadOnly) {
+		if err := r.cannotSeal(); err != nil {
+			kinds = without(kinds, ReadOnly)
+			rep.NotCovered = append(rep.NotCovered, "a state directory that is read-only: "+err.Error())
+		}
+	}
+	if len(r.o.Servers) == 0 {
+		kinds = without(kinds, Server)
 	}
 	trials := schedule(r.o.Seed, kinds, r.o.Faults, r.visits)
 	if r.o.Only > 0 {
@@ -250,4 +260,9 @@ func (r *runner) attack(ctx context.Context, rep *Report) (err error) {
 		rep.Trials = append(rep.Trials, *out)
 	}
 	return nil
+}
+
+// without are the kinds but for one.
+func without(kinds []string, kind string) []string {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == kind })
 }

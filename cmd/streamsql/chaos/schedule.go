@@ -22,10 +22,11 @@ type fault struct {
 	point       string        // Failpoint
 	hit         int64         // Failpoint: the visit that kills
 	hold        time.Duration // Disk: how long; Pause: how long the other process works before this one wakes
-	late        bool          // Pause: this one wakes when the other has ended
+	late        bool          // Pause: this one wakes when the other has ended; ReadOnly: at a start; Savepoint: killed meanwhile
+	fresh       bool          // Savepoint: the next process has a new state directory
 	parallelism int           // of the next process
 	jump        time.Duration // Clock
-	seed        uint64        // Network: of which server's connections meet what
+	seed        uint64        // Network: of which server's connections meet what; Server: of the command
 }
 
 func (f *fault) rand() *rand.Rand { return rand.New(rand.NewPCG(f.seed, 0)) }
@@ -37,7 +38,7 @@ const most = 4
 func schedule(seed uint64, kinds []string, faults int, visits map[string]int64) []trial {
 	points := slices.Sorted(maps.Keys(visits))
 	if len(points) == 0 {
-		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == Failpoint })
+		kinds = without(kinds, Failpoint)
 	}
 	var out []trial
 	for left := faults; left > 0 && len(kinds) > 0; {
@@ -45,7 +46,8 @@ func schedule(seed uint64, kinds []string, faults int, visits map[string]int64) 
 		rnd := rand.New(rand.NewPCG(seed, uint64(n)))
 		t := trial{n: n, kind: kinds[(n-1)%len(kinds)], parallelism: 1 + rnd.IntN(2)}
 		injuries := min(left, 1+rnd.IntN(2))
-		if t.kind == Pause || t.kind == Disk || t.kind == Network {
+		switch t.kind {
+		case Pause, Disk, ReadOnly, Server, Network:
 			injuries = 1 // the process that was spared goes on to the end
 		}
 		for i := range injuries {
@@ -62,10 +64,16 @@ func schedule(seed uint64, kinds []string, faults int, visits map[string]int64) 
 				}
 			case Pause:
 				f.hold, f.late = time.Duration(rnd.IntN(800))*time.Millisecond, rnd.IntN(3) == 0
-			case Network:
+			case Savepoint:
+				f.parallelism = 1 + rnd.IntN(most)
+				f.fresh, f.late = rnd.IntN(2) == 0, rnd.IntN(4) == 0
+				f.hold = time.Duration(rnd.IntN(150)) * time.Millisecond
+			case Network, Server:
 				f.seed = rnd.Uint64()
 			case Disk:
 				f.hold = time.Duration(100+rnd.IntN(900)) * time.Millisecond
+			case ReadOnly:
+				f.hold, f.late = time.Duration(100+rnd.IntN(2900))*time.Millisecond, rnd.IntN(3) == 0
 			case Clock:
 				f.jump = time.Duration(1+rnd.IntN(120)) * time.Minute
 				if rnd.IntN(2) == 0 {

@@ -43,11 +43,24 @@ func (p *tablePlace) failed(what string, err error) error {
 	return diag.New(diag.External, diag.Pos{}, "table %s: shadows in schema %s %s", p.k.table.Name, p.schema(), what).Wrap(err)
 }
 
+// open connects, again when a server that was restarted has ended the connection.
 func (p *tablePlace) open(ctx context.Context) (err error) {
+	if p.conn != nil && p.conn.IsClosed() {
+		p.conn = nil
+	}
 	if p.conn == nil {
 		p.conn, p.real, err = postgres.Dial(ctx, p.k.table, p.r.o.Log)
 	}
 	return err
+}
+
+func (p *tablePlace) answers(ctx context.Context, _ string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	return p.conn.Ping(ctx) // one that fails closes the connection
 }
 
 func (p *tablePlace) claim(ctx context.Context) error {

@@ -126,6 +126,20 @@ func (p *topicPlace) create(ctx context.Context, run string) error {
 	return nil
 }
 
+// answers asks the leaders of the run's topic.
+func (p *topicPlace) answers(ctx context.Context, run string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	ends, err := p.adm.ListEndOffsets(ctx, p.name(run))
+	if err == nil {
+		err = ends.Error()
+	}
+	return err
+}
+
 // ends waits until readers of committed records can see the whole topic, and gives the offsets to read to. behind is how many
 // records an open transaction holds back after the wait.
 func (p *topicPlace) ends(ctx context.Context, run string) (to map[int32]int64, behind int64, err error) {

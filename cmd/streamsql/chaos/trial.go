@@ -34,6 +34,8 @@ type Trial struct {
 	// Litter are hidden files of a process that woke up when another had its place: nobody sees or waits for them.
 	Litter  []string `json:"litter,omitempty"`
 	Stopped []string `json:"stopped,omitempty"` // reasons of processes that stopped by themselves
+	// Unclean is what processes did that no fault excuses: a panic, a stop that does not name its cause.
+	Unclean []string `json:"unclean,omitempty"`
 	Millis  int64    `json:"ms"`
 	Replay  string   `json:"replay,omitempty"`
 
@@ -50,6 +52,10 @@ type run struct {
 
 	parallelism int
 	offset      time.Duration
+	restore     map[string]string // savepoints that jobs start from, by name
+	saved       bool              // they were taken by the process before
+	ended       []string          // jobs that came to their end in state directories of before
+	moved       int               // how often the state directory was left for a new one
 }
 
 // prepare makes the shadows and the directory of a run.
@@ -79,7 +85,7 @@ func (r *runner) forget(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return os.RemoveAll(filepath.Join(r.dir, "run-"+name))
+	return removeAll(filepath.Join(r.dir, "run-"+name))
 }
 
 // try carries a trial out. An error is one of the outside; what became of the jobs is in the Trial.
@@ -108,7 +114,8 @@ func (r *runner) try(ctx context.Context, t *trial) (*Trial, error) {
 // launch starts a process of the run.
 func (u *run) launch(ctx context.Context, l launch) (*process, error) {
 	u.out.Starts++
-	l.Steps, l.Settings, l.Rate = u.steps, u.r.settings(u.parallelism), u.r.rate
+	l.Steps, l.Settings, l.Rate, l.StateDir = u.steps, u.r.settings(u.parallelism), u.r.rate, u.stateDir()
+	l.Restore, l.Ended, l.Here, u.saved = u.restore, u.ended, u.saved, false
 	if l.Offset == 0 {
 		l.Offset = u.offset
 	}
@@ -128,8 +135,14 @@ func (u *run) injure(ctx context.Context) (reason string, err error) {
 			ended, err = u.disturb(ctx, f)
 		case Pause:
 			ended, err = u.pause(ctx, f)
+		case Savepoint:
+			ended, err = u.save(ctx, f)
 		case Disk:
 			ended, err = u.fill(ctx, f)
+		case ReadOnly:
+			ended, err = u.lock(ctx, f)
+		case Server:
+			ended, err = u.bounce(ctx, f)
 		case Clock:
 			u.where("set by %s at %.0f %%, killed later", f.jump, 50*f.at)
 			ended, err = u.killAt(ctx, f, launch{childConfig: childConfig{JumpAfter: u.after(f.at / 2), Jump: f.jump}})
@@ -158,6 +171,10 @@ func (u *run) where(format string, args ...any) {
 	u.out.Where = append(u.out.Where, fmt.Sprintf(format, args...))
 }
 
+func (u *run) unclean(format string, args ...any) {
+	u.out.Unclean = append(u.out.Unclean, fmt.Sprintf(format, args...))
+}
+
 // after is a moment of a process's life: of the work that is left when each fault comes later than the one before.
 func (u *run) after(fraction float64) time.Duration {
 	return time.Duration(fraction * float64(u.r.golden) / float64(len(u.t.faults)))
@@ -175,6 +192,9 @@ func (u *run) arrived(ctx context.Context, p *process) (ended bool, err error) {
 func (u *run) over(p *process) (done bool, err error) {
 	if !p.finished() {
 		u.out.Stopped = append(u.out.Stopped, p.reason())
+		if !p.refused() {
+			u.unclean("a process broke down: %s", p.reason())
+		}
 		return false, nil
 	}
 	res, err := p.read()
@@ -362,7 +382,7 @@ func (r *runner) judge(ctx context.Context, u *run) error {
 			u.out.Verdict = Violated
 		}
 	}
-	if len(residue) > 0 {
+	if len(residue) > 0 || len(u.out.Unclean) > 0 {
 		u.out.Verdict = Violated
 	}
 	if late := u.out.late + r.late; len(u.out.Sinks) > 0 && late > 0 {
