@@ -33,7 +33,6 @@ type simConfig struct {
 	tv       int    // transaction.version of the broker
 	scope    string // of transactions: "job" or "subtask"
 	unique   bool   // transactional ids are never used again
-	prompt   bool   // no request is later than two checkpoints
 	timeout  int    // of a transaction, in steps
 	downtime int    // at most, between attempts
 	two      bool   // two checkpoints at a time, as often as can be
@@ -51,13 +50,13 @@ const (
 
 var simConfigs = []simConfig{
 	{name: "kafka", sink: "txn", tv: 2, scope: "job"},
-	{name: "kafka-tv1", sink: "txn", tv: 1, scope: "job", prompt: true},
+	{name: "kafka-tv1", sink: "txn", tv: 1, scope: "job"},
 	{name: "kafka-subtask", sink: "txn", tv: 2, scope: "subtask"},
 	{name: "kafka-unique-tv1", sink: "txn", tv: 1, scope: "job", unique: true},
 	{name: "kafka-unique-tv2", sink: "txn", tv: 2, scope: "job", unique: true},
 	{name: "kafka-two", sink: "txn", tv: 2, scope: "job", two: true},
 	{name: "kafka-timeout", sink: "txn", tv: 2, scope: "job", timeout: 150, downtime: 200, mayHalt: true},
-	{name: "kafka-timeout-tv1", sink: "txn", tv: 1, scope: "job", prompt: true, timeout: 150, downtime: 200, mayHalt: true},
+	{name: "kafka-timeout-tv1", sink: "txn", tv: 1, scope: "job", timeout: 150, downtime: 200, mayHalt: true},
 	{name: "kafka-timeout-subtask", sink: "txn", tv: 2, scope: "subtask", timeout: 150, downtime: 200, mayHalt: true},
 	{name: "kafka-ahead", sink: "ahead", tv: 2, lives: 2},
 	{name: "kafka-ahead-tv1", sink: "ahead", tv: 1, lives: 2},

@@ -195,7 +195,7 @@ func (a *simAttempt) init(id string) (epoch int) {
 func (a *simAttempt) endTxn(id string, epoch int) simAnswer {
 	for range 4 {
 		answer := answerMissing
-		if !a.request(id, func() { answer = a.w.kafka.endTxn(id, epoch, true) }) {
+		if !a.request(func() { answer = a.w.kafka.endTxn(id, epoch, true) }) {
 			continue
 		}
 		if answer != answerConcurrent {
@@ -364,9 +364,6 @@ func (g *simGroup) acquire(after checkpoint.ID) *simSlot {
 			g.a.fail("no transactional id is free")
 		}
 		free = g.slots[i]
-		if g.w.prompt && g.w.wrong != "pooled ids without re-init" {
-			g.w.arriveAllAbout(free.id)
-		}
 	}
 	free.state, free.after, free.txn = slotOpen, after, nil
 	g.open[after] = free
@@ -420,14 +417,16 @@ func (m *simTxnWriter) committed(id checkpoint.ID) {
 	}
 	for _, s := range g.slots {
 		if s.state == slotPrepared && s.ckpt <= id {
+			if g.w.tv < 2 {
+				s.state = slotCommitted
+				continue
+			}
 			if g.w.kafka.endTxn(s.id, s.epoch, true) != answerNone {
 				s.state = slotBurned
 				continue
 			}
 			s.state = slotCommitted
-			if g.w.tv >= 2 {
-				s.epoch++
-			}
+			s.epoch++
 		}
 	}
 	for _, s := range g.slots {
@@ -438,11 +437,28 @@ func (m *simTxnWriter) committed(id checkpoint.ID) {
 		case s.listed == ^checkpoint.ID(0):
 			s.listed = g.barrier
 		case s.listed < id:
-			s.state = slotFree
+			if g.w.tv < 2 && g.w.wrong != "pooled ids without re-init" {
+				g.renew(s)
+			} else {
+				s.state = slotFree
+			}
 		}
 	}
 	if g.w.unique {
 		g.slots = slices.DeleteFunc(g.slots, func(s *simSlot) bool { return s.state == slotBurned })
+	}
+}
+
+// renew is renew.go: the process that still owns the job initialises the id for its next transaction. Where a run may stop, the
+// request can come once more, late: it aborts what is open by then.
+func (g *simGroup) renew(s *simSlot) {
+	if !g.a.owns() {
+		s.state = slotBurned
+		return
+	}
+	s.epoch, s.state = g.a.init(s.id), slotFree
+	if g.w.mayHalt && g.w.chance(9) {
+		g.w.delay(func() { g.w.kafka.init(s.id) })
 	}
 }
 

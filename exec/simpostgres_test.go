@@ -150,7 +150,7 @@ func (x *simServerWriter) flush() {
 	}
 	x.a.step()
 	if x.w.chance(30) { // the connection breaks; what was sent on it may still be carried out, until its session is ended
-		x.w.delay("", func() { upsert() })
+		x.w.delay(func() { upsert() })
 		x.a.fail("connection reset")
 	}
 	x.must(upsert())
@@ -257,7 +257,7 @@ func (c *simServerCommitter) Commit(ctx context.Context, cs []checkpoint.Committ
 // apply writes rows and marker in one transaction that also looks at the owner row.
 func (c *simServerCommitter) apply(p checkpoint.Committable) error {
 	alive := true
-	answered := c.a.request("", func() {
+	answered := c.a.request(func() {
 		m := c.w.mark(p)
 		if alive = c.s.alive(c.a.n); !alive || c.s.marks[m] && c.w.wrong != "commit is not idempotent" {
 			return
@@ -276,7 +276,7 @@ func (c *simServerCommitter) apply(p checkpoint.Committable) error {
 
 func (c *simServerCommitter) commitPrepared(p checkpoint.Committable) error {
 	found := true
-	if !c.a.request("", func() { found = c.s.commitPrepared(string(p.Payload)) }) {
+	if !c.a.request(func() { found = c.s.commitPrepared(string(p.Payload)) }) {
 		return errors.New("connection reset")
 	}
 	if found || c.s.marks[c.w.mark(p)] {

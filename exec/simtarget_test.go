@@ -68,15 +68,15 @@ func parseRows(text string) (rows []int) {
 }
 
 // request sends a request and waits for the answer, false when none comes. The request may be carried out later, or twice.
-func (a *simAttempt) request(about string, request func()) (answered bool) {
+func (a *simAttempt) request(request func()) (answered bool) {
 	w := a.w
 	if w.chance(9) {
-		w.delay(about, request)
+		w.delay(request)
 		return false
 	}
 	request()
 	if w.chance(9) {
-		w.delay(about, request) // a repeat of the client's, after a connection broke
+		w.delay(request) // a repeat of the client's, after a connection broke
 	}
 	a.step()
 	return !w.chance(12)

@@ -40,8 +40,7 @@ type simWorld struct {
 
 // simRequest is on its way to the target system.
 type simRequest struct {
-	about   string // the transactional id
-	due     int    // when it arrives
+	due     int // when it arrives
 	deliver func()
 }
 
@@ -208,29 +207,18 @@ func (w *simWorld) start() *simAttempt {
 func (w *simWorld) clock() time.Time { return time.UnixMilli(int64(w.now)) }
 
 // delay sends a request that arrives later: soon, or long after everybody has given up waiting for it.
-func (w *simWorld) delay(about string, request func()) {
+func (w *simWorld) delay(request func()) {
 	due := w.now + w.r.IntN(15)
 	if w.chance(3) {
 		due += w.r.IntN(500)
 	}
-	w.late = append(w.late, simRequest{about, due, request})
+	w.late = append(w.late, simRequest{due, request})
 }
 
 func (w *simWorld) arriveLate(i int) {
 	f := w.late[i].deliver
 	w.late = slices.Delete(w.late, i, i+1)
 	f()
-}
-
-// arriveAllAbout delivers what is still on its way for a transactional id.
-func (w *simWorld) arriveAllAbout(id string) {
-	for i := 0; i < len(w.late); {
-		if w.late[i].about == id {
-			w.arriveLate(i)
-		} else {
-			i++
-		}
-	}
 }
 
 // wake lets suspended process i go on for some steps.

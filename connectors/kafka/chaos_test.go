@@ -60,12 +60,7 @@ func (c *chaos) die(s *sink, ws []connectors.Writer) {
 	zombie := c.rng.Intn(4) == 0 && c.downtime == 0
 	kill := func() {
 		for _, g := range s.owner.all() {
-			for _, sl := range g.slots {
-				if sl.state != slotBurned {
-					sl.cl.Close()
-					sl.state = slotBurned
-				}
-			}
+			vanish(g)
 		}
 		if l := s.owner.lease; l != nil {
 			l.cancel()
@@ -76,6 +71,9 @@ func (c *chaos) die(s *sink, ws []connectors.Writer) {
 	if !zombie {
 		kill()
 		return
+	}
+	for _, g := range s.owner.all() {
+		g.endRenewals() // they are suspended with the process
 	}
 	last := c.lastID
 	c.zombies = append(c.zombies, func() {

@@ -8,10 +8,11 @@
 //	       └──────── a later manifest, which no longer lists the transaction, is durable ◀───────────────┘
 //
 // Invariants: a transactional id is used again only after a manifest that does not list its last transaction is
-// durable; a prepared transaction is committed by EndTxn with the stored producer id and epoch, never by a call that
-// could initialise the id again, because initialising aborts; the outcome of a transaction is read from the control
-// marker in the topic's log, never guessed from an error code; ids are initialised (which aborts leftovers and fences
-// writers of earlier incarnations) only after everything the restored manifest lists is committed.
+// durable, and then under another epoch (renew.go); a prepared transaction is committed by EndTxn with the stored
+// producer id and epoch, never by a call that could initialise the id again, because initialising aborts; the outcome of
+// a transaction is read from the control marker in the topic's log, never guessed from an error code; ids are initialised
+// (which aborts leftovers and fences writers of earlier incarnations) only after everything the restored manifest lists is
+// committed.
 //
 // The source assigns partitions itself and never resets an offset silently.
 //

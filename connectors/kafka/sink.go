@@ -132,7 +132,7 @@ func (o *owner) group(subtask, parallel int, log *slog.Logger) *txnGroup {
 	}
 	g := o.groups[subtask]
 	if g == nil {
-		g = newTxnGroup(o.c, o.prefix, subtask, parallel, log)
+		g = newTxnGroup(o.c, o.prefix, subtask, parallel, o.job.Owned, log)
 		o.groups[subtask] = g
 	}
 	return g

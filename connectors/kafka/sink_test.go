@@ -89,11 +89,19 @@ func preCommitted(t *testing.T, e *env, topic string, options ...string) []check
 	must(t, err)
 	must(t, w.Write(testCtx(t), ids(10, 20)))
 	must(t, w.cur.cl.Flush(testCtx(t)))
-	for _, sl := range w.group.slots { // a crash: nothing is ended, nothing is given back
-		sl.cl.Close()
-		sl.state = slotBurned
-	}
+	vanish(w.group)
 	return cs
+}
+
+// vanish is a crash: nothing is ended, nothing is given back.
+func vanish(g *txnGroup) {
+	g.endRenewals()
+	for _, sl := range g.slots {
+		if sl.state != slotBurned {
+			sl.cl.Close()
+			sl.state = slotBurned
+		}
+	}
 }
 
 // A new process commits what the manifest lists and aborts the rest.

@@ -20,11 +20,12 @@ const (
 	slotPrepared
 	slotCommitting
 	slotCommitted
-	slotBurned // its producer met an error and must not be used again
+	slotRenewing // below transaction.version 2: the id is being initialised for its next transaction
+	slotBurned   // its producer met an error and must not be used again
 )
 
 func (s slotState) String() string {
-	return [...]string{"free", "open", "prepared", "committing", "committed", "burned"}[s]
+	return [...]string{"free", "open", "prepared", "committing", "committed", "renewing", "burned"}[s]
 }
 
 // minSlots: one transaction is written, one prepared, one committed but still listed in the newest manifest.

@@ -23,10 +23,7 @@ func TestTransactionsLeftByAJob(t *testing.T) {
 		must(t, w.Write(testCtx(t), ids(10, 20)))
 		must(t, w.cur.cl.Flush(testCtx(t)))
 		prefix := s.owner.prefix
-		for _, sl := range w.group.slots { // nothing is ended
-			sl.cl.Close()
-			sl.state = slotBurned
-		}
+		vanish(w.group)
 
 		x, err := openTransactions(e.table(topic, idCols), "", nil)
 		must(t, err)

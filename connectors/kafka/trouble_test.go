@@ -230,6 +230,7 @@ func TestRealBrokerVariants(t *testing.T) {
 		b := harness.Kafka(t, harness.KafkaTransactionVersion(1))
 		e := newEnv(t, b.Addr())
 		runChaos(t, e, 5, 400, 2, 0, "sink.transactional-id-prefix", "tv1")
+		lateEndTxn(t, e)
 		topic := e.topic(t, 1)
 		cs := preCommitted(t, e, topic, "properties.transaction.timeout.ms", "10000")
 		j := job(topic)

@@ -23,8 +23,9 @@ import (
 type txnGroup struct {
 	c        *client
 	prefix   string
-	subtask  int // the subtask part of the ids; 0 in scope 'job'
-	subtasks int // subtask parts in use under the prefix
+	subtask  int          // the subtask part of the ids; 0 in scope 'job'
+	subtasks int          // subtask parts in use under the prefix
+	owned    func() error // JobInfo.Owned
 	log      *slog.Logger
 
 	ready     atomic.Bool // started
@@ -38,6 +39,11 @@ type txnGroup struct {
 	topics    map[string][16]byte // ids of the topics written to, where known
 	barrier   checkpoint.ID       // newest barrier any writer pre-committed
 	freed     chan struct{}       // closed and replaced when a slot becomes free
+
+	// Below transaction.version 2; see renew.go.
+	worn   chan *slot         // slots to initialise again; has room for all
+	cancel context.CancelFunc // ends renewAll
+	done   chan struct{}      // closed when it has ended
 }
 
 // member is a writer's place in its group.
@@ -45,8 +51,8 @@ type member struct {
 	after checkpoint.ID // the last barrier the writer passed
 }
 
-func newTxnGroup(c *client, prefix string, subtask, subtasks int, log *slog.Logger) *txnGroup {
-	return &txnGroup{c: c, prefix: prefix, subtask: subtask, subtasks: subtasks, log: log,
+func newTxnGroup(c *client, prefix string, subtask, subtasks int, owned func() error, log *slog.Logger) *txnGroup {
+	return &txnGroup{c: c, prefix: prefix, subtask: subtask, subtasks: subtasks, owned: owned, log: log,
 		open: map[checkpoint.ID]*slot{}, members: map[*member]struct{}{}, topics: map[string][16]byte{}, freed: make(chan struct{})}
 }
 
@@ -54,9 +60,9 @@ func txnID(prefix string, subtask, slot int) string {
 	return fmt.Sprintf("%s-%d-%d", prefix, subtask, slot)
 }
 
-// start initialises the group's ids and keeps their producers. All ids are initialised here and never again by this
-// group: a later initialisation could abort what a newer incarnation of the job has prepared. Called again it does
-// nothing.
+// start initialises the group's ids and keeps their producers. All ids are initialised here, and from transaction.version 2 on never
+// again by this group: a later initialisation could abort what a newer incarnation of the job has prepared. Called again
+// it does nothing.
 func (g *txnGroup) start(ctx context.Context, k cluster, timeoutMs int64, slots int, patience time.Duration) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,6 +88,11 @@ func (g *txnGroup) start(ctx context.Context, k cluster, timeoutMs int64, slots 
 		}
 	}
 	g.slots = made
+	if g.renews() {
+		rctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until stop
+		g.worn, g.cancel, g.done = make(chan *slot, slots), cancel, make(chan struct{})
+		go g.renewAll(rctx, g.done)
+	}
 	g.ready.Store(true)
 	return nil
 }
@@ -241,7 +252,7 @@ func (g *txnGroup) oldestMember() checkpoint.ID {
 // commit itself never goes through the producer: kgo's EndTransaction returns nil without sending anything when it
 // takes the transaction for empty, and may even send an abort; the crash test caught it doing so with acknowledged
 // records. After the commit neither can do harm: the repeated EndTxn is idempotent, and an error ends the producer's
-// use, because recovering it would initialise the id.
+// use, because recovering it would initialise the id. A producer that is replaced before the next transaction need not know.
 func (g *txnGroup) settle(ctx context.Context, t *txnRef) {
 	g.mu.Lock()
 	var s *slot
@@ -251,6 +262,11 @@ func (g *txnGroup) settle(ctx context.Context, t *txnRef) {
 		}
 	}
 	if s == nil {
+		g.mu.Unlock()
+		return
+	}
+	if g.renews() {
+		s.state = slotCommitted
 		g.mu.Unlock()
 		return
 	}
@@ -291,21 +307,26 @@ func (g *txnGroup) committed(ctx context.Context, id checkpoint.ID) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	woken := false
 	for _, s := range g.slots {
 		switch {
 		case s.state != slotCommitted || s.ref.ckpt > id:
 		case s.listed == maxID:
 			s.listed = g.barrier
+		case s.listed < id && g.renews():
+			s.state = slotRenewing
+			g.worn <- s // at most once per slot, so there is room
 		case s.listed < id:
-			s.state, woken = slotFree, true
+			s.state = slotFree
+			g.wake()
 		}
 	}
-	if woken {
-		close(g.freed)
-		g.freed = make(chan struct{})
-	}
 	return nil
+}
+
+// wake lets those look again who wait for a free slot. The caller holds the lock.
+func (g *txnGroup) wake() {
+	close(g.freed)
+	g.freed = make(chan struct{})
 }
 
 // undecided are the transactions that are not known to be committed or aborted.
@@ -325,6 +346,7 @@ func (g *txnGroup) undecided() (out []connectors.OpenTransaction) {
 
 // stop closes the producers. Open transactions are aborted, prepared ones are left as they are.
 func (g *txnGroup) stop() {
+	g.endRenewals()
 	g.mu.Lock()
 	slots := g.slots
 	g.slots, g.open = nil, map[checkpoint.ID]*slot{}
