@@ -1,6 +1,6 @@
 package docs
 
-// Goal: every example of docs/sql does what its page says. Method: the ```sql blocks of a page are one script, run from
+// Goal: every example of docs/sql, and of docs/explain.md, does what its page says. Method: the ```sql blocks of a page are one script, run from
 // top to bottom in one engine in a fresh folder; the ```text block behind a block is what it prints. A block that
 // prints something and has no result behind it is an error, as is a fence of another kind that looks like SQL:
 // ```sql-syntax is for what cannot run. -rewrite records the results.
@@ -95,6 +95,9 @@ func TestPages(t *testing.T) {
 	for _, f := range files {
 		name := filepath.Base(f)
 		t.Run(name, func(t *testing.T) { runPage(t, filepath.Join(root, name)) })
+	}
+	for _, name := range []string{"explain.md"} { // beside the folder
+		t.Run(name, func(t *testing.T) { runPage(t, filepath.Join(filepath.Dir(root), name)) })
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -156,8 +155,7 @@ func runBeside(t *testing.T, bin, script string) {
 	script = strings.ReplaceAll(script, "127.0.0.1:9249", address)
 	sh := exec.Command("sh", "-exc", script)
 	sh.Dir = dir
-	sh.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "PATH=") }),
-		"PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"))
+	sh.Env = withProgram(bin)
 	if out, err := sh.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\nthe job wrote:\n%s", err, out, p.Output())
 	}
