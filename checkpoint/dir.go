@@ -136,9 +136,18 @@ func openDir(owner *Owner, o StoreOptions) (*DirStore, error) {
 	for _, r := range s.notes.Discarded.Ranges {
 		s.next = max(s.next, r.To)
 	}
+	if s.next > maxNumber {
+		return nil, errorf(diag.Data, "state directory %q names checkpoint %d, which no job comes to", s.dir, s.next).
+			WithDetail("the name of a directory in it, or what %q or %q says, is damaged", confirmedName, discardedName).
+			WithHint("restore the directory from a backup, or start from a savepoint in a new directory")
+	}
 	s.next++
 	return s, nil
 }
+
+// maxNumber bounds the ids of checkpoints and fencing numbers that are read: a greater one is damage, and the next one must
+// not be 0 again.
+const maxNumber = 1 << 62
 
 func readNotes(fs vfs.FS, dir string) (n notes, err error) {
 	for name, v := range map[string]any{confirmedName: &n.Confirmed, discardedName: &n.Discarded} {

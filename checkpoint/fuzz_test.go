@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -145,19 +147,137 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// FuzzLog: whatever the newest entry of a log in a bucket says behind a right checksum, opening it is an answer or an error.
+// FuzzLog: whatever the entries of a log in a bucket and its hint say behind right checksums, taking the log over, with an empty
+// directory and with one that knows it, is an answer or an error, and writes no file outside the directory and the bucket.
 func FuzzLog(f *testing.F) {
-	e, err := json.Marshal(logEntry{Number: 1, Nonce: "n", Kind: kindCheckpoint, By: "me", Published: []publishedAt{{1, 1}}, Checkpoint: &Checkpoint{ID: 1}})
-	if err != nil {
-		f.Fatal(err)
+	at := time.Unix(1, 0).UTC()
+	path := "chk-1/a-0/000001-000001.seg"
+	c := Checkpoint{ID: 1, Lineage: "l", Fence: 1, StartedAt: at, Parallelism: map[OperatorID]int{"a": 1},
+		Subtasks: []Snapshot{{Subtask: SubtaskID{"a", 0}, Files: []StateFile{{Path: path, Size: 4, CRC32C: crc32.Checksum([]byte("data"), castagnoli)}}}}}
+	sum := sha256.Sum256([]byte("data"))
+	object := objectKey(sum[:], 4) + "-x"
+	e := logEntry{Number: 1, Nonce: "n", Kind: kindCheckpoint, By: "me", Published: []publishedAt{{1, 1}}, Checkpoint: &c, Objects: map[string]string{path: object}, Reserved: 1}
+	add := func(first, second logEntry) {
+		var both [2][]byte
+		for i, e := range []logEntry{first, second} {
+			body, err := json.Marshal(e)
+			if err != nil {
+				f.Fatal(err)
+			}
+			both[i] = body
+		}
+		f.Add(both[0], both[1], []byte(`{"number":2}`))
 	}
-	f.Add(e, []byte(`{"number":1}`))
-	f.Add([]byte(`{"number":1,"kind":"note","published":[{"id":5,"number":9}],"discarded":[{"from":7,"to":1}]}`), []byte(`{"number":0}`))
-	f.Fuzz(func(t *testing.T, entry, latest []byte) {
-		var x logEntry
-		_ = decodeRecord("log", frame("log", entry), &x)
-		var l latestRecord
-		_ = decodeRecord("latest", frame("latest", latest), &l)
-		_ = decodeTraces(entry)
+	note := logEntry{Number: 2, Nonce: "m", Kind: kindNote, By: "me", Published: e.Published, Reserved: 64, Confirmed: 1,
+		Lineages: []string{"l"}, Degraded: []Degradation{{At: at, Lineage: "l", From: 2, To: 1, By: "x", Why: "y"}}, Discarded: []idRange{{3, 7}}}
+	add(e, note)
+	own := note
+	own.Published = []publishedAt{{1, 2}} // which holds none
+	add(e, own)
+	other := c
+	other.ID = 5
+	wrong := e
+	wrong.Checkpoint = &other
+	add(wrong, note)
+	outside := e
+	outside.Checkpoint = &Checkpoint{ID: 1, Subtasks: []Snapshot{{Files: []StateFile{{Path: "chk-1/../../other/new", Size: 4}}}}}
+	outside.Objects = map[string]string{"chk-1/../../other/new": object}
+	add(outside, note)
+	f.Add([]byte(`{"number":1}`), []byte(`{"number":2,"kind":"note","published":[{"id":5,"number":9}],"discarded":[{"from":7,"to":1}]}`), []byte(`{"number":0}`))
+	f.Fuzz(func(t *testing.T, first, second, latest []byte) {
+		fs := vfs.NewMem()
+		put(t, fs, "/other/file", []byte("data"))
+		for key, data := range map[string][]byte{"log/00000000000000000001": frame("log", first), "log/00000000000000000002": frame("log", second),
+			"latest": frame("latest", latest), object: []byte("data")} {
+			put(t, fs, "/bucket/team/job/"+key, data)
+		}
+		bucket, err := OpenDirObjects(fs, "/bucket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := func(p string) bool { return strings.HasPrefix(p, "/bucket/") || strings.HasPrefix(p, "/job/") }
+		outside := slices.DeleteFunc(tree(t, fs, "/", ""), inside)
+		// The second time the directory is what the log said, or what was left of an attempt.
+		for range 2 {
+			takeLog(t, fs, bucket)
+		}
+		if now := slices.DeleteFunc(tree(t, fs, "/", ""), inside); !slices.Equal(now, outside) {
+			t.Errorf("files outside the directory and the bucket: %q, were %q", now, outside)
+		}
+	})
+}
+
+// takeLog opens the store and does with it what a job does.
+func takeLog(t *testing.T, fs vfs.FS, bucket ObjectStore) {
+	owner, err := Own(fs, "/job")
+	if err != nil {
+		return
+	}
+	defer owner.Close()
+	s, err := OpenRemote(bg, owner, bucket, "team/job", StoreOptions{})
+	if err != nil {
+		return
+	}
+	if c, _, err := s.Latest(bg); err == nil {
+		if err := c.checkPaths(); err != nil {
+			t.Error(err)
+		}
+		_ = s.Verify(bg, c)
+	}
+	_, _ = s.List(bg)
+	_, _ = s.Degraded(bg)
+	_, _ = s.Lineages(bg)
+	id := s.NextID()
+	if s.Reserve(bg, id) == nil && s.Publish(bg, &Checkpoint{ID: id, Lineage: "l", Fence: owner.fence}) == nil {
+		_ = s.Confirm(bg, id)
+	}
+	_ = s.Collect(bg)
+}
+
+// FuzzNotes: whatever the notes beside the checkpoints say behind a right checksum, everything that reads them, also without
+// owning the directory, gives an answer or an error.
+func FuzzNotes(f *testing.F) {
+	names := []string{ownerName, confirmedName, discardedName, lineagesName, degradedName, remoteName}
+	for i, body := range []string{`{"fence":3,"pid":1,"host":"h","since":"2024-01-01T00:00:00Z"}`, `{"id":7,"fence":1}`, `{"ranges":[{"from":1,"to":2},{"from":9,"to":4}],"fence":1}`,
+		`{"open":["l","","l"]}`, `{"events":[{"At":"2024-01-01T00:00:00Z","Lineage":"l","Lost":true,"From":3,"To":1,"By":"x","Why":"y"}]}`, `{"store":"s3://b/p","by":"me"}`} {
+		f.Add(uint8(i), []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		name := names[int(which)%len(names)]
+		fs := vfs.NewMem()
+		put(t, fs, "/job/"+name, frame(name, body))
+		good, err := encodeRecord("checkpoint", &Checkpoint{ID: 7, Lineage: "l", Final: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, fs, "/job/chk-7/MANIFEST", good)
+		_, _, _ = ReadHolder(fs, "/job")
+		_, _ = ReadStorage(fs, "/job")
+		_, _ = ReadConfirmed(fs, "/job")
+		_, _ = ReadEnded(fs, "/job")
+		_, _ = ReadLineages(fs, "/job")
+		if ds, err := ReadDegraded(fs, "/job"); err == nil {
+			for _, d := range MergeDegradations(ds, ds) {
+				_ = d.String()
+			}
+		}
+		owner, err := Own(fs, "/job")
+		if err != nil {
+			return
+		}
+		defer owner.Close()
+		s, err := OpenStore(owner, StoreOptions{})
+		if err != nil {
+			return
+		}
+		_, _, _ = s.Latest(bg)
+		_, _ = s.Lineages(bg)
+		_ = s.Degrade(bg, Degradation{Lineage: "l"})
+		id := s.NextID()
+		if id <= 7 {
+			t.Errorf("checkpoint %d is used again", id)
+		}
+		_ = s.Discard(bg, id)
+		_ = s.Collect(bg)
 	})
 }

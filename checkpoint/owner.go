@@ -104,7 +104,10 @@ func (o *Owner) takeFence() error {
 		return errorf(diag.External, "cannot read state directory %q", o.dir).Wrap(err)
 	}
 	host, _ := os.Hostname()
-	o.fence = max(last.Fence, found) + 1
+	if o.fence = max(last.Fence, found) + 1; o.fence > maxNumber || o.fence == 0 {
+		return errorf(diag.Data, "the fencing number in state directory %q is damaged", o.dir).
+			WithHint("restore the directory from a backup, or start from a savepoint in a new directory")
+	}
 	rec := ownerRecord{Fence: o.fence, PID: os.Getpid(), Host: host, Since: time.Now()}
 	if err := writeRecord(o.fs, o.dir, ownerName, "owner", rec, nil); err != nil {
 		return errorf(diag.External, "cannot write to state directory %q", o.dir).Wrap(err)

@@ -135,7 +135,7 @@ func (l *remoteLog) used() bool {
 // movedIn tells whether the directory's newest checkpoint is in the log: it moved in, and its process died before it knew.
 func (s *RemoteStore) movedIn(ctx context.Context) bool {
 	for _, p := range s.log.last.Published {
-		if e, err := s.log.entry(ctx, p.Number); p.ID == s.newest() && err == nil {
+		if e, err := s.log.checkpoint(ctx, p); p.ID == s.newest() && err == nil {
 			return s.has(e.Checkpoint)
 		}
 	}
@@ -181,7 +181,7 @@ func (s *RemoteStore) pull(ctx context.Context, undisturbed bool) error {
 	last := &s.log.last
 	same, usable := map[ID]bool{}, false // manifests that are the log's; a checkpoint with its files
 	for i, p := range slices.Backward(last.Published) {
-		e, err := s.log.entry(ctx, p.Number)
+		e, err := s.log.checkpoint(ctx, p)
 		if err != nil && (i == len(last.Published)-1 || !errors.Is(err, errDamaged) && !oserror.IsNotExist(err)) {
 			return s.log.fault("cannot be read", err)
 		}

@@ -101,8 +101,25 @@ func (l *remoteLog) get(ctx context.Context, key, kind string, v any) error {
 
 func (l *remoteLog) entry(ctx context.Context, number uint64) (e logEntry, err error) {
 	err = l.get(ctx, l.key(number), "log", &e)
-	if err == nil && e.Number != number {
+	switch {
+	case err != nil:
+	case e.Number != number:
 		err = fmt.Errorf("object %q of %s %w: it is entry %d", l.key(number), l.objects, errDamaged, e.Number)
+	case number > maxNumber || max(e.Reserved, e.Confirmed) > maxNumber || e.Owner.Fence > maxNumber:
+		err = fmt.Errorf("object %q of %s %w: no job comes to its numbers", l.key(number), l.objects, errDamaged)
+	case e.Checkpoint != nil:
+		// A download writes these files.
+		if err = e.Checkpoint.checkPaths(); err != nil {
+			err = fmt.Errorf("object %q of %s: %w", l.key(number), l.objects, err)
+		}
+	}
+	return e, err
+}
+
+// checkpoint reads the entry of a retained checkpoint.
+func (l *remoteLog) checkpoint(ctx context.Context, p publishedAt) (e logEntry, err error) {
+	if e, err = l.entry(ctx, p.Number); err == nil && (e.Checkpoint == nil || e.Checkpoint.ID != p.ID) {
+		err = fmt.Errorf("object %q of %s %w: checkpoint %d is not in it", l.key(p.Number), l.objects, errDamaged, p.ID)
 	}
 	return e, err
 }
