@@ -179,10 +179,13 @@ func (f *Feed) splitName(i int) checkpoint.Split {
 	return checkpoint.Split(f.name + "-" + strconv.Itoa(i))
 }
 
+// maxSplits bounds what a name from a checkpoint can make.
+const maxSplits = 1 << 16
+
 func (f *Feed) splitIndex(s checkpoint.Split) (int, error) {
 	text, ok := strings.CutPrefix(string(s), f.name+"-")
 	i, err := strconv.Atoi(text)
-	if !ok || err != nil || i < 0 {
+	if !ok || err != nil || i < 0 || i >= maxSplits || s != f.splitName(i) {
 		return 0, diag.New(diag.Internal, diag.Pos{}, "%q is no split of feed %q", s, f.name)
 	}
 	return i, nil

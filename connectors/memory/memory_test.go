@@ -245,3 +245,24 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%+v, %v", modes, err)
 	}
 }
+
+// FuzzPosition: a split and a position of a damaged checkpoint are an error, or something that can be read from.
+func FuzzPosition(f *testing.F) {
+	f.Add("in-0", []byte{2})
+	f.Add("in-3", []byte{})
+	f.Add("in-999999999999", []byte{1})
+	f.Add("in-0", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, split string, next []byte) {
+		feed := NewBus().Feed("in")
+		s := &source{f: feed, spec: connectors.SourceSpec{Table: table()}}
+		p := checkpoint.Position{Split: checkpoint.Split(split), Next: next}
+		r := &reader{s: s}
+		if r.Add(context.Background(), p) != nil {
+			return
+		}
+		if at := r.splits[0].at; at < 0 {
+			t.Fatalf("row %d", at)
+		}
+		s.Committed(context.Background(), []checkpoint.Position{p})
+	})
+}

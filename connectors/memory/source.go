@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/streamsql/streamsql/catalog"
@@ -114,7 +115,7 @@ func (r *reader) Add(_ context.Context, p checkpoint.Position) error {
 	var at *int64
 	if p.Next != nil {
 		n, k := binary.Uvarint(p.Next)
-		if k <= 0 {
+		if k <= 0 || n > math.MaxInt64 {
 			return diag.New(diag.Internal, diag.Pos{}, "position of split %q is damaged", p.Split)
 		}
 		v := int64(n)
