@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/sql/types"
+	"github.com/zeebo/xxh3"
 )
 
 var oneColumn = types.NewSchema(types.Column{Name: "v", Type: types.BigIntType})
@@ -398,6 +400,48 @@ func FuzzReadFlight(f *testing.F) {
 		_, _ = readFlight(b, only(wideSchema))
 		r := &flightReader{b: b}
 		_ = r.rows(wideSchema)
+	})
+}
+
+// FuzzFlightMessage: whatever a message of what was in flight says behind right hashes is an error or rows, watermarks and statuses
+// that a gate with the same channels and one with others can go on from.
+func FuzzFlightMessage(f *testing.F) {
+	p := newPooled(wideSchema, nil)
+	b := randomBatch(rand.New(rand.NewPCG(1, 7)), 4)
+	p.add(b, []int32{int32(b.Row(0))})
+	f.Add(byte(msgRows), appendRows(nil, p))
+	f.Add(byte(msgWatermark), binary.AppendVarint(nil, -5))
+	f.Add(byte(msgStatus), []byte{1})
+	f.Add(byte(msgAfresh), []byte{})
+	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
+		c := &capture{seq: []uint64{1}, head: appendChannels(nil, newGate(ExactlyOnce, make([]int, 1)))}
+		c.body = binary.LittleEndian.AppendUint32(append(c.body, kind, 0, 1), uint32(len(payload)))
+		c.body = append(c.body, payload...)
+		c.body = binary.LittleEndian.AppendUint64(c.body, xxh3.Hash(c.body))
+		fl, err := readFlight(c.file(), only(wideSchema))
+		if err != nil {
+			return
+		}
+		show := func(p *pooled) {
+			for i := range p.N {
+				_ = rowText(&p.Batch, i)
+			}
+		}
+		g := newGate(ExactlyOnce, make([]int, 1))
+		g.resume(fl)
+		for m, ok := g.replayed(); ok; m, ok = g.replayed() {
+			for _, e := range g.accept(m) {
+				if e.kind == msgRows {
+					show(e.rows)
+				}
+			}
+		}
+		var moved course
+		moved.play(fl)
+		err = mergeCourses([]course{moved}, func(_ *course, e gateEvent) error { show(e.rows); return nil }, func(Watermark) {})
+		if err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 

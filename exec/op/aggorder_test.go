@@ -43,7 +43,7 @@ func values(log []aggEvent, distinct, filter, nulls bool, text func(aggRow) stri
 	return out
 }
 
-func orderCases(t *testing.T) []orderCase {
+func orderCases(t testing.TB) []orderCase {
 	t.Helper()
 	str := func(r aggRow) string {
 		if r.null&4 != 0 {

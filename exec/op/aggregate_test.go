@@ -65,7 +65,7 @@ type aggEvent struct {
 	retract bool
 }
 
-func aggCases(t *testing.T) []aggCase {
+func aggCases(t testing.TB) []aggCase {
 	t.Helper()
 	mk := func(kind expr.AggKind, arg int, distinct bool, filter int) expr.Agg {
 		a := expr.Agg{Kind: kind, Arg: arg, Distinct: distinct, Filter: filter, Type: types.BigIntType.NotNull()}

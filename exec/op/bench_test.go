@@ -21,11 +21,7 @@ func (d *countRows) Emit(b *batch.Batch) error {
 
 // benchBatches are full batches of (k BIGINT, v BIGINT, ts TIMESTAMP(3)) with keys below n, a millisecond apart.
 func benchBatches(n int) (*types.Schema, []*batch.Batch) {
-	s := &types.Schema{Columns: []types.Column{
-		{Name: "k", Type: types.Type{Kind: types.BigInt, Nullable: true}},
-		{Name: "v", Type: types.Type{Kind: types.BigInt, Nullable: true}},
-		{Name: "ts", Type: types.Type{Kind: types.Timestamp, Precision: 3, Nullable: true}},
-	}}
+	s := benchSchema()
 	rnd := rand.New(rand.NewSource(1))
 	var bs []*batch.Batch
 	for i := range 64 {
@@ -39,6 +35,15 @@ func benchBatches(n int) (*types.Schema, []*batch.Batch) {
 		bs = append(bs, bl.Finish())
 	}
 	return s, bs
+}
+
+// benchSchema are the columns of benchBatches.
+func benchSchema() *types.Schema {
+	return &types.Schema{Columns: []types.Column{
+		{Name: "k", Type: types.Type{Kind: types.BigInt, Nullable: true}},
+		{Name: "v", Type: types.Type{Kind: types.BigInt, Nullable: true}},
+		{Name: "ts", Type: types.Type{Kind: types.Timestamp, Precision: 3, Nullable: true}},
+	}}
 }
 
 func benchAggs(t types.Type) []expr.Agg {

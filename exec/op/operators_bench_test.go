@@ -170,7 +170,7 @@ func (c operatorCase) rows() *endless {
 }
 
 func operatorCases(b testing.TB) []operatorCase {
-	s, _ := benchBatches(1)
+	s := benchSchema()
 	t, ts := s.Columns[1].Type, s.Columns[2].Type
 	aggOut := func(cols ...types.Column) *types.Schema {
 		return types.NewSchema(append([]types.Column{s.Columns[0], {Name: "n", Type: t}, {Name: "s", Type: t}, {Name: "m", Type: t}}, cols...)...)

@@ -60,11 +60,18 @@ func openWindowLog(s exec.Subtask, name, format string) (*windowLog, error) {
 		return nil, err
 	}
 	l := &windowLog{table: t, cells: map[int64]*logCell{}, slots: make([]int32, 256)}
+	damaged := false
 	err = t.Visit(func(key, _ []byte) bool {
+		if damaged = len(key) != chunkKeySize || key[0] >= checkpoint.KeyGroups; damaged {
+			return false
+		}
 		c := l.cell(windowEnd(key[1:]))
 		c[key[0]] = max(c[key[0]], binary.BigEndian.Uint32(key[9:])+1)
 		return true
 	})
+	if err == nil && damaged {
+		err = errWindowLog
+	}
 	return l, err
 }
 
@@ -166,6 +173,9 @@ func (l *windowLog) room(p *logPart, last checkpoint.Ref) ([]byte, error) {
 	*n++
 	return l.table.Mutable(ref), nil
 }
+
+// chunkKeySize is the length of a chunk's key: key group, time, number.
+const chunkKeySize = 1 + 8 + 4
 
 func appendChunkKey(k *checkpoint.Keys, at int64, group int, chunk uint32) {
 	start := len(k.Buf)
