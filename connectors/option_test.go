@@ -139,3 +139,18 @@ func TestParseMemory(t *testing.T) {
 		}
 	}
 }
+
+// FuzzUnits: any text is a duration or a size that is not negative, or an error.
+func FuzzUnits(f *testing.F) {
+	for _, s := range []string{"5 s", "1min", "100", "PT1H30M", "p1dt0.5s", "PT-1S", "128mb", "9223372036854775807 tb", "P106751DT23H", "1e9 h"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, err := ParseDuration(s); err == nil && d < 0 {
+			t.Errorf("%q is %s", s, d)
+		}
+		if n, err := ParseMemory(s); err == nil && n < 0 {
+			t.Errorf("%q is %d bytes", s, n)
+		}
+	})
+}

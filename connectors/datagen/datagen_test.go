@@ -296,6 +296,7 @@ func FuzzPosition(f *testing.F) {
 	f.Add("0", (&splitState{rows: rowSource{seed: 3, splits: 2, from: 1}}).position())
 	f.Add("1", append(make([]byte, 9), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0))
 	f.Fuzz(func(t *testing.T, split string, next []byte) {
+		_, _ = DescribePosition(next)
 		r := &reader{s: src}
 		if len(next) == 0 || r.open(checkpoint.Position{Split: checkpoint.Split(split), Next: next}, false) != nil {
 			return

@@ -392,6 +392,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(part{dir: "day=1", final: "part-1", lineage: "l", size: 5, rows: 2, crc: 7}.encode())
 	f.Add(position{offset: 3, record: 1, size: 9, tail: 4}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = DescribePosition(b)
 		if p, err := decodePart(b); err == nil {
 			if q, err := decodePart(p.encode()); err != nil || q != p {
 				t.Fatalf("%+v %+v %v", p, q, err)

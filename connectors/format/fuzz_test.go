@@ -135,6 +135,20 @@ func FuzzDebezium(f *testing.F) {
 	})
 }
 
+// FuzzChangelog: records of changelog-json, as they come, and text as values of every scalar type.
+func FuzzChangelog(f *testing.F) {
+	seeds(f)
+	f.Add([]byte(`{"data":{"i":1,"r":{"x":null}},"op":"+U"}`))
+	f.Add([]byte(`{"op":"-U","data":null}`))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		d, out := decoder(t, "changelog-json", fuzzSchema, nil)
+		decode(d, out, string(msg), string(msg))
+		for _, ty := range []types.Type{i32, i64, dbl, str, types.BoolType, types.DecimalOf(20, 3), ts3, types.DateType, types.BytesType} {
+			_, _ = ParseText(string(msg), ty)
+		}
+	})
+}
+
 func FuzzCSV(f *testing.F) {
 	seeds(f)
 	s := cols("i", i64, "s", str, "d", dbl, "b", types.BoolType, "p", types.DecimalOf(20, 3), "t", ts3, "a", types.ArrayOf(str))

@@ -452,3 +452,19 @@ func FuzzMarker(f *testing.F) {
 		}
 	})
 }
+
+// FuzzMarkerLog: whatever records a marker topic holds, reading them is no panic, and what is found committed has a marker.
+func FuzzMarkerLog(f *testing.F) {
+	m := markerID{"lin", 7, 2, "a"}
+	f.Add(m.key(), []byte(`{"rows":3}`), m.floorKey(), []byte(`{"checkpoint":6}`))
+	f.Add(m.floorKey(), []byte(`{"checkpoint":18446744073709551615}`), m.key(), []byte("null"))
+	f.Fuzz(func(t *testing.T, key string, value []byte, key2 string, value2 []byte) {
+		l := newMarkerLog("t")
+		l.apply(&kgo.Record{Key: []byte(key), Value: value, Timestamp: time.UnixMilli(1)})
+		l.apply(&kgo.Record{Key: []byte(key2), Value: value2, Timestamp: time.UnixMilli(2)})
+		if committed, known := l.has(m); committed && key != m.key() && key2 != m.key() || committed && !known {
+			t.Fatalf("committed %v, known %v", committed, known)
+		}
+		_, _ = l.expired(m, time.Hour)
+	})
+}

@@ -540,6 +540,7 @@ func TestPositionCodec(t *testing.T) {
 func FuzzPosition(f *testing.F) {
 	f.Add(position{next: 1, stop: 2}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = DescribePosition(b)
 		if p, err := decodePosition(b); err == nil {
 			q, err := decodePosition(p.encode())
 			if err != nil || p != q {
@@ -554,6 +555,7 @@ func FuzzCommittable(f *testing.F) {
 		witness: witness{topic: "t", topicID: [16]byte{9}, partition: 1, offset: 77}, clusterID: "c", bootstrap: "b:1", subtasks: 2, slots: 5}
 	f.Add(r.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = DescribeCommittable(b, time.UnixMilli(5))
 		x, err := decodeTxnRef(b)
 		if err != nil {
 			return

@@ -503,6 +503,7 @@ dlibwebbcjolihmsstrzqpmy
 func FuzzPosition(f *testing.F) {
 	f.Add((&splitState{splits: 3, next: 120}).position())
 	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = DescribePosition(b)
 		splits, next, err := readPosition(b)
 		if err != nil {
 			return

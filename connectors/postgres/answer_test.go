@@ -209,3 +209,22 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMessages: where the server's messages end does not depend on how its bytes come.
+func FuzzMessages(f *testing.F) {
+	ready := []byte{'Z', 0, 0, 0, 5, 'I'}
+	f.Add(append([]byte{'C', 0, 0, 0, 6, 'O', 0}, ready...), uint8(3))
+	f.Add([]byte{'Z', 0, 0, 0, 0, 'Z', 0xff, 0xff, 0xff, 0xff}, uint8(1))
+	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
+		var whole, pieces messages
+		want := whole.scan(in)
+		got := false
+		for left := in; len(left) > 0; {
+			n := min(1+int(piece)%16, len(left))
+			got, left = pieces.scan(left[:n]), left[n:]
+		}
+		if got != want || pieces != whole {
+			t.Fatalf("ready %v %+v, in pieces %v %+v", want, whole, got, pieces)
+		}
+	})
+}

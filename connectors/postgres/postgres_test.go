@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
@@ -483,6 +484,7 @@ func FuzzDecodeCommittable(f *testing.F) {
 	c := committable{Protocol: prepared, GID: "ssql:a", Rows: 2}
 	f.Add(c.encode())
 	f.Fuzz(func(t *testing.T, p []byte) {
+		_, _ = DescribeCommittable(checkpoint.Committable{Payload: p}, time.UnixMilli(5))
 		c, err := decodeCommittable(checkpoint.Committable{Payload: p})
 		if err != nil {
 			return

@@ -128,6 +128,27 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
+// FuzzVariant: any text is a VARIANT or has a problem that is named; a VARIANT is JSON, and it is its own VARIANT.
+func FuzzVariant(f *testing.F) {
+	for _, s := range []string{`{"b":[1,2.50e-3,"x\u00e9",null,true],"a":{}}`, `{"a":1,"a":2}`, `1e400`, ` 12345678901234567890123456789012345678901 `, `-0.0`, `1 2`, ``} {
+		f.Add(s, true)
+		f.Add(s, false)
+	}
+	f.Fuzz(func(t *testing.T, s string, duplicates bool) {
+		var p variantParser
+		out, problem := p.parse(nil, s, duplicates)
+		if problem != "" || strings.ToValidUTF8(s, "") != s {
+			return
+		}
+		if !json.Valid(out) {
+			t.Fatalf("%q becomes %q, which is no JSON", s, out)
+		}
+		if again, problem := p.parse(nil, string(out), true); problem != "" || string(again) != string(out) {
+			t.Errorf("%q becomes %q, then %q %s", s, out, again, problem)
+		}
+	})
+}
+
 // FuzzJSONPath: no path makes the parser or the evaluation panic.
 func FuzzJSONPath(f *testing.F) {
 	for _, s := range []string{"$.a[0]['x',\"y\"]..b[?(@.c == 'd' && !($.e))].length()", "lax $[*]", "$[1:2]", "$[-1,2]", "$..*..*"} {
