@@ -76,6 +76,29 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// Goal: the page of fuzzers has all of them and no others. What has no fuzzer is missing in its tables, where a reader sees it.
+func TestFuzzersAreListed(t *testing.T) {
+	text, err := os.ReadFile("../docs/fuzzing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range namedTest.FindAllStringSubmatch(string(text), -1) {
+		listed[m[1]] = true
+	}
+	there := testNames(t, "..")
+	for name := range there {
+		if strings.HasPrefix(name, "Fuzz") && !listed[name] {
+			t.Errorf("docs/fuzzing.md lacks %s", name)
+		}
+	}
+	for name := range listed {
+		if !there[name] {
+			t.Errorf("docs/fuzzing.md lists %s, which is not there", name)
+		}
+	}
+}
+
 // testNames are the names of all tests and fuzzers below root.
 func testNames(t *testing.T, root string) map[string]bool {
 	t.Helper()
