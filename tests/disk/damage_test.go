@@ -63,6 +63,7 @@ type damage struct {
 	kind, what, path string
 	before, after    []byte
 	gone             bool
+	only             bool     // of a manifest: its process was killed before it had written the other copy
 	f                *os.File // by any of its names: some may be gone by the time it is repaired
 }
 
@@ -99,6 +100,7 @@ func (r *run) harm(dir string, kind string) *damage {
 			r.t.Fatal(err)
 		}
 		r.t.Cleanup(func() { _ = x.f.Close() })
+		x.only = kind == manifests && !exists(otherCopy(x.path))
 		how := damages[r.rnd.IntN(len(damages))]
 		x.what = how.name
 		switch err := how.do(x.path, bytes.Clone(x.before), r.rnd.IntN(1<<30)); {
@@ -118,6 +120,19 @@ func (r *run) harm(dir string, kind string) *damage {
 		return x
 	}
 	return nil
+}
+
+// otherCopy is where a manifest is kept a second time.
+func otherCopy(path string) string {
+	if first, ok := strings.CutSuffix(path, ".2"); ok {
+		return first
+	}
+	return path + ".2"
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // newestCheckpoint is the directory chk-<id>/ of the greatest id, "" if there is none.
@@ -150,6 +165,8 @@ func (x *damage) vital() bool {
 	switch x.kind {
 	case segments, pebbles, pendings, savepoints:
 		return true
+	case manifests:
+		return x.only
 	case notes:
 		// Without the owner's note its number is had from the manifests. A note that is not there says that nothing was noted.
 		return filepath.Base(x.path) != "owner" && !x.gone
