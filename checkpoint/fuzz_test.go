@@ -254,7 +254,6 @@ func FuzzNotes(f *testing.F) {
 		_, _, _ = ReadHolder(fs, "/job")
 		_, _ = ReadStorage(fs, "/job")
 		_, _ = ReadConfirmed(fs, "/job")
-		_, _ = ReadEnded(fs, "/job")
 		_, _ = ReadLineages(fs, "/job")
 		if ds, err := ReadDegraded(fs, "/job"); err == nil {
 			for _, d := range MergeDegradations(ds, ds) {
