@@ -48,11 +48,13 @@ type Commitment struct {
 	// has one per checkpoint; else a job has one.
 	Unit       string
 	PerSubtask bool
+	// Most bounds the open ones where the rows of a checkpoint can be in several, of the job or of a subtask; 0 = one per checkpoint.
+	Most int
 }
 
 // Open is how many transactions a sink can have open at a time: one that is written, and one prepared per checkpoint in flight.
 func (c Commitment) Open(parallel, concurrent int) int {
-	n := max(concurrent, 1) + 1
+	n := max(c.Most, max(concurrent, 1)+1)
 	if c.PerSubtask {
 		n *= max(parallel, 1)
 	}

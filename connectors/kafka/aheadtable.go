@@ -40,7 +40,7 @@ func (x *table) checkAhead() error {
 	}
 	if err := useless("with '"+commitProtocolOption+"' = '"+writeAhead+"'",
 		"remove it: every subtask has one transactional id, used only while it commits, and what the checkpoint keeps cannot time out",
-		"sink.transaction-scope", "sink.transactional-id-slots", "sink.recovery.on-lost-transaction"); err != nil {
+		"sink.transaction-scope", slotsOption, splitOption, "sink.recovery.on-lost-transaction"); err != nil {
 		return err
 	}
 	if n := x.v.Memory(maxBytesOption); n <= 0 {

@@ -110,6 +110,7 @@ func sinkModes(t *catalog.Table, upsert bool) ([]connectors.SinkMode, error) {
 		}
 		m.Reason += "; Kafka transactions, committed when the checkpoint is durable"
 		m.Commit = x.commitment()
+		x.splitting(&m)
 	case "at-least-once":
 		m.Delivery = connectors.AtLeastOnce
 		m.Weakness = "records can repeat after a restart"
@@ -139,6 +140,9 @@ func (x *table) checkSink() error {
 		return err
 	}
 	if err := x.checkAhead(); err != nil {
+		return err
+	}
+	if err := x.checkSplit(); err != nil {
 		return err
 	}
 	c, err := newClient(x.t, "embedded:0", nil)

@@ -94,10 +94,15 @@ func lintTransactions(x *table, c *client, s connectors.LintSpec) (out []lint.Fi
 			"up to %d transactions are open at a time", n).Detail =
 			fmt.Sprintf("%d subtasks × (%d concurrent checkpoints + 1); every one is kept by the brokers and holds back readers of its partitions", s.Parallel, max(s.Job.MaxConcurrentCheckpoints, 1))
 	}
-	if n, need := int(x.v.Int("sink.transactional-id-slots")), max(s.Job.MaxConcurrentCheckpoints, 1)+2; n < need {
+	flight := max(s.Job.MaxConcurrentCheckpoints, 1)
+	need, why := flight+2, "one id is being written, one is prepared per checkpoint in flight, one is committed but still listed in the newest checkpoint"
+	if x.v.Has(splitOption) {
+		need, why = 2*(flight+1)+1, "two transactions for each checkpoint in flight and for the one that is committed but still listed, and one that is being written ('"+splitOption+"')"
+	}
+	if n := int(x.v.Int(slotsOption)); n < need {
 		warn("SSQL-W408", "sink.transactional-id-slots", fmt.Sprintf("set 'sink.transactional-id-slots' = '%d'", need),
 			"%d transactional ids are too few for %d checkpoints at a time: writing waits for one to be free", n, s.Job.MaxConcurrentCheckpoints).Detail =
-			"one id is being written, one is prepared per checkpoint in flight, one is committed but still listed in the newest checkpoint"
+			why
 	}
 	if x.v.Enum("sink.recovery.on-lost-transaction") == "ignore" {
 		warn("SSQL-W409", "sink.recovery.on-lost-transaction", "remove the option, so that the job stops and lists what is lost",

@@ -9,6 +9,8 @@ const (
 	commitProtocolOption = "sink.commit-protocol"
 	maxBytesOption       = "sink.write-ahead.max-bytes"
 	markerTopicOption    = "sink.write-ahead.marker-topic"
+	splitOption          = "sink.transaction.max-bytes"
+	slotsOption          = "sink.transactional-id-slots"
 )
 
 // The options, in the order docs list them. Flink's keys keep Flink's meaning; where the default differs the text says
@@ -58,7 +60,8 @@ var sinkOptions = []connectors.Option{
 	{Key: markerTopicOption, Default: "streamsql-commits", Doc: "write-ahead: compacted topic that notes which checkpoints are in the topics; made when it is missing"},
 	{Key: "sink.parallelism", Type: connectors.IntOption, Flink: true, Doc: "number of writing subtasks"},
 	{Key: "sink.transaction-scope", Type: connectors.EnumOption, Default: "job", Values: []string{"job", "subtask"}, Doc: "one transaction per checkpoint for all writers of the job on a cluster, or one per writer"},
-	{Key: "sink.transactional-id-slots", Type: connectors.IntOption, Default: "5", Doc: "transactional ids used in turn, at least 3"},
+	{Key: slotsOption, Type: connectors.IntOption, Default: "5", Doc: "transactional ids used in turn, at least 3"},
+	{Key: splitOption, Type: connectors.MemoryOption, Doc: "once a transaction holds this many bytes of keys and values, the rows of the checkpoint go on in another one, as long as an id can be spared; default: one transaction per checkpoint"},
 	{Key: "sink.recovery.on-lost-transaction", Type: connectors.EnumOption, Default: "fail", Values: []string{"fail", "ignore"}, Doc: "what to do when a transaction of the restored checkpoint is proven aborted and no earlier checkpoint can replace it; 'ignore' goes on without its rows and puts that on record"},
 }
 

@@ -64,6 +64,18 @@ func commitCheckpoint(t *testing.T, c checkpoint.Committer, w connectors.Writer,
 	must(t, w.Committed(testCtx(t), id))
 }
 
+// inState counts the group's ids in a state.
+func inState(g *txnGroup, want slotState) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.slots {
+		if s.state == want {
+			n++
+		}
+	}
+	return n
+}
+
 // Below transaction.version 2 an id that the broker does not initialise at once is asked for again; one that it refuses is used no more,
 // and so is one of a process that was replaced, which asks the broker for nothing. From version 2 on no id is ever initialised again.
 func TestRenew(t *testing.T) {
@@ -114,18 +126,6 @@ func TestRenew(t *testing.T) {
 		}
 		return nil
 	}
-	states := func(r *renewal, want slotState) (n int) {
-		g := r.w.group
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		for _, s := range g.slots {
-			if s.state == want {
-				n++
-			}
-		}
-		return n
-	}
-
 	t.Run("goes on", func(t *testing.T) {
 		r := begin(t, 1, "3")
 		must(t, checkpoints(t, r, 12))
@@ -146,7 +146,7 @@ func TestRenew(t *testing.T) {
 		r.answer.Store(int32(kerr.UnknownServerError.Code))
 		must(t, checkpoints(t, r, 1)) // the id of checkpoint 1 is let go
 		waitFor(t, func() bool { return r.inits.Load() > 2 })
-		if states(r, slotRenewing) != 1 {
+		if inState(r.w.group, slotRenewing) != 1 {
 			t.Error("no id waits for its initialisation")
 		}
 		must(t, checkpoints(t, r, 1)) // on the third id: nothing waits
@@ -157,7 +157,7 @@ func TestRenew(t *testing.T) {
 		r := begin(t, 1, "4")
 		r.answer.Store(int32(kerr.TransactionalIDAuthorizationFailed.Code))
 		must(t, checkpoints(t, r, 3))
-		waitFor(t, func() bool { return states(r, slotBurned) == 2 })
+		waitFor(t, func() bool { return inState(r.w.group, slotBurned) == 2 })
 		if err := checkpoints(t, r, 3); diag.CodeOf(err) != diag.External || !strings.Contains(err.Error(), "too few usable transactional ids") {
 			t.Errorf("with two ids left: %v", err)
 		}
@@ -166,7 +166,7 @@ func TestRenew(t *testing.T) {
 		r := begin(t, 1, "5")
 		r.owned.Store(false)
 		must(t, checkpoints(t, r, 3))
-		waitFor(t, func() bool { return states(r, slotBurned) == 2 })
+		waitFor(t, func() bool { return inState(r.w.group, slotBurned) == 2 })
 		if n := r.inits.Load(); n != 0 {
 			t.Errorf("a process that was replaced initialised %d ids", n)
 		}

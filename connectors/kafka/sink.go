@@ -19,13 +19,15 @@ import (
 
 // sink is a table being written.
 type sink struct {
-	spec   connectors.SinkSpec
-	x      *table
-	c      *client
-	log    *slog.Logger
-	slots  int
-	owner  *owner // nil unless exactly-once
-	layout *layout
+	spec  connectors.SinkSpec
+	x     *table
+	c     *client
+	log   *slog.Logger
+	slots int
+	// maxBytes of a transaction, after which the rows go on in another one; 0 = no limit.
+	maxBytes int64
+	owner    *owner // nil unless exactly-once
+	layout   *layout
 
 	mu     sync.Mutex
 	k      *cluster // known after configure
@@ -48,7 +50,7 @@ func newSink(spec connectors.SinkSpec, upsert bool) (connectors.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{spec: spec, x: x, c: c, log: log, slots: x.slots(), topics: map[string][16]byte{}, partitions: map[string]int{}}
+	s := &sink{spec: spec, x: x, c: c, log: log, slots: x.slots(), maxBytes: x.v.Memory(splitOption), topics: map[string][16]byte{}, partitions: map[string]int{}}
 	if s.layout, err = newLayout(x, spec.Schema, spec.Rowtime); err != nil {
 		return nil, err
 	}
@@ -132,7 +134,7 @@ func (o *owner) group(subtask, parallel int, log *slog.Logger) *txnGroup {
 	}
 	g := o.groups[subtask]
 	if g == nil {
-		g = newTxnGroup(o.c, o.prefix, subtask, parallel, o.job.Owned, log)
+		g = newTxnGroup(o.c, o.prefix, subtask, parallel, o.job, log)
 		o.groups[subtask] = g
 	}
 	return g

@@ -42,6 +42,9 @@ type slot struct {
 	pid     int64
 	epoch   int16
 	startMs int64
+	turn    int // counts the transactions of the group
+
+	bytes atomic.Int64 // of keys and values handed over, where transactions are split
 
 	// Written by the producer's promise goroutine, read after Flush.
 	acked   int64
@@ -66,6 +69,7 @@ func (s *slot) begin(ctx context.Context) error {
 	}
 	s.pid, s.epoch, s.startMs = pid, epoch, time.Now().UnixMilli()
 	s.acked, s.witness = 0, witness{}
+	s.bytes.Store(0)
 	s.failed.Store(nil)
 	s.state = slotOpen
 	return nil

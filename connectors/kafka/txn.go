@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type txnGroup struct {
 	subtask  int          // the subtask part of the ids; 0 in scope 'job'
 	subtasks int          // subtask parts in use under the prefix
 	owned    func() error // JobInfo.Owned
+	flight   int          // checkpoints at a time
 	log      *slog.Logger
 
 	ready     atomic.Bool // started
@@ -34,7 +36,10 @@ type txnGroup struct {
 	timeoutMs int64
 	patience  time.Duration
 	slots     []*slot
-	open      map[checkpoint.ID]*slot // transactions still written to, by the barrier their rows come after
+	open      map[checkpoint.ID]*slot   // transactions still written to, by the barrier their rows come after
+	full      map[checkpoint.ID][]*slot // those before them where an epoch's rows are split: a writer that has not looked since may still add to one
+	turn      int                       // of the newest transaction
+	grown     int                       // turn of the last one that was told to have outgrown its size
 	members   map[*member]struct{}
 	topics    map[string][16]byte // ids of the topics written to, where known
 	barrier   checkpoint.ID       // newest barrier any writer pre-committed
@@ -51,9 +56,9 @@ type member struct {
 	after checkpoint.ID // the last barrier the writer passed
 }
 
-func newTxnGroup(c *client, prefix string, subtask, subtasks int, owned func() error, log *slog.Logger) *txnGroup {
-	return &txnGroup{c: c, prefix: prefix, subtask: subtask, subtasks: subtasks, owned: owned, log: log,
-		open: map[checkpoint.ID]*slot{}, members: map[*member]struct{}{}, topics: map[string][16]byte{}, freed: make(chan struct{})}
+func newTxnGroup(c *client, prefix string, subtask, subtasks int, job connectors.JobInfo, log *slog.Logger) *txnGroup {
+	return &txnGroup{c: c, prefix: prefix, subtask: subtask, subtasks: subtasks, owned: job.Owned, flight: max(job.MaxConcurrentCheckpoints, 1), log: log,
+		open: map[checkpoint.ID]*slot{}, full: map[checkpoint.ID][]*slot{}, members: map[*member]struct{}{}, topics: map[string][16]byte{}, freed: make(chan struct{})}
 }
 
 func txnID(prefix string, subtask, slot int) string {
@@ -156,11 +161,7 @@ func (g *txnGroup) acquire(ctx context.Context, m *member) (*slot, error) {
 			}
 			usable++
 			if s.state == slotFree {
-				err := s.begin(ctx)
-				if err == nil {
-					s.after = m.after
-					g.open[m.after] = s
-				}
+				err := g.begin(ctx, s, m.after)
 				g.mu.Unlock()
 				return s, err
 			}
@@ -188,6 +189,17 @@ func (g *txnGroup) acquire(ctx context.Context, m *member) (*slot, error) {
 	}
 }
 
+// begin opens a transaction on s for the rows behind barrier after. The caller holds the lock.
+func (g *txnGroup) begin(ctx context.Context, s *slot, after checkpoint.ID) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	g.turn++
+	s.after, s.turn = after, g.turn
+	g.open[after] = s
+	return nil
+}
+
 func (g *txnGroup) states() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,16 +219,17 @@ func (g *txnGroup) preCommit(ctx context.Context, m *member, id checkpoint.ID) (
 	g.barrier = max(g.barrier, id)
 	oldest := g.oldestMember()
 	var done []*slot
-	for e, s := range g.open {
+	for e, s := range g.written() {
 		if e < oldest {
 			// Prepared from here on: stopping the group must not abort what is about to be listed.
 			s.state, s.listed, s.ref = slotPrepared, maxID, txnRef{ckpt: maxID}
 			done = append(done, s)
-			delete(g.open, e)
 		}
 	}
+	maps.DeleteFunc(g.open, func(e checkpoint.ID, _ *slot) bool { return e < oldest })
+	maps.DeleteFunc(g.full, func(e checkpoint.ID, _ []*slot) bool { return e < oldest })
 	g.mu.Unlock()
-	slices.SortFunc(done, func(a, b *slot) int { return cmp.Compare(a.after, b.after) })
+	slices.SortFunc(done, func(a, b *slot) int { return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.turn, b.turn)) })
 	for _, s := range done {
 		if err := s.flush(ctx); err != nil {
 			return nil, err
@@ -289,7 +302,7 @@ func (g *txnGroup) settle(ctx context.Context, t *txnRef) {
 func (g *txnGroup) committed(ctx context.Context, id checkpoint.ID) error {
 	g.mu.Lock()
 	var behind []txnRef
-	for e, s := range g.open {
+	for e, s := range g.written() {
 		if e < id {
 			g.mu.Unlock()
 			return diag.New(diag.Internal, diag.Pos{}, "kafka sink: checkpoint %d was published without transaction %s, which holds rows of it", id, s.id).
@@ -349,7 +362,7 @@ func (g *txnGroup) stop() {
 	g.endRenewals()
 	g.mu.Lock()
 	slots := g.slots
-	g.slots, g.open = nil, map[checkpoint.ID]*slot{}
+	g.slots, g.open, g.full = nil, map[checkpoint.ID]*slot{}, map[checkpoint.ID][]*slot{}
 	g.members, g.barrier = map[*member]struct{}{}, 0
 	g.mu.Unlock()
 	var wg sync.WaitGroup

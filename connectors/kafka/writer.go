@@ -238,6 +238,9 @@ func (w *writer) produce(ctx context.Context, sl *slab) error {
 	}
 	sl.slot = target
 	sl.left.Store(int64(len(sl.recs)))
+	if w.s.maxBytes > 0 {
+		target.bytes.Add(sl.bytes())
+	}
 	now := time.Now() // the client would ask the clock for each record
 	for i := range sl.recs {
 		if sl.recs[i].Timestamp.IsZero() {
@@ -261,6 +264,11 @@ func (w *writer) target(ctx context.Context) (*slot, error) {
 			return nil, w.s.at(err)
 		}
 		w.cur = s
+	}
+	if w.s.maxBytes > 0 && w.cur.bytes.Load() >= w.s.maxBytes {
+		if err := w.split(ctx); err != nil {
+			return nil, w.s.at(err)
+		}
 	}
 	return w.cur, nil
 }
