@@ -39,8 +39,9 @@ func (w *writerBase) fill(b *batch.Batch, full func() error) error {
 // preparedWriter copies rows into a transaction that stays open until the barrier, which prepares it.
 type preparedWriter struct {
 	writerBase
-	tx   pgx.Tx
-	sent int64 // rows in the transaction
+	history string // of the server, "" = it does not tell
+	tx      pgx.Tx
+	sent    int64 // rows in the transaction
 }
 
 // Write implements connectors.Writer.
@@ -81,7 +82,8 @@ func (w *preparedWriter) PreCommit(ctx context.Context, id checkpoint.ID) ([]che
 	if err := checkOwner(ctx, w.tx, w.target, w.id, false); err != nil {
 		return nil, w.wrap(err)
 	}
-	if err := insertMarker(ctx, w.tx, w.target, w.id, w.id.lineage, id, w.subtask, 0, w.sent); err != nil {
+	txn, err := insertMarker(ctx, w.tx, w.target, w.id, w.id.lineage, id, w.subtask, 0, w.sent)
+	if err != nil {
 		return nil, w.wrap(err)
 	}
 	gid := gidFor(w.id, w.id.lineage, uint64(id), w.subtask, 0)
@@ -89,6 +91,9 @@ func (w *preparedWriter) PreCommit(ctx context.Context, id checkpoint.ID) ([]che
 		return nil, w.wrap(err)
 	}
 	c := committable{Protocol: prepared, GID: gid, Rows: w.sent}
+	if w.history != "" {
+		c.Txn, c.History = txn, w.history
+	}
 	w.tx, w.sent = nil, 0
 	return w.committables(id, &c), checkpoint.Failpoint("postgres.precommit.after")
 }

@@ -22,7 +22,10 @@ type committable struct {
 	Seq      int      `json:"seq"`
 	Rows     int64    `json:"rows"`
 	Columns  []string `json:"columns,omitempty"`
-	data     []byte
+	// Txn is the prepared transaction's number in the history of the server, for when its marker row is missing; 0 = not known.
+	Txn     int64  `json:"txn,omitempty"`
+	History string `json:"history,omitempty"`
+	data    []byte
 }
 
 const committableVersion = 1

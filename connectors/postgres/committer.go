@@ -85,31 +85,60 @@ func (c *committer) Classify(ctx context.Context, cs []checkpoint.Committable) (
 		if err != nil {
 			return nil, c.done(err)
 		}
+		why := ""
 		switch {
 		case committed:
 			out[i] = checkpoint.OutcomeCommitted
-		case p.Protocol == writeAhead && c.swept && !c.kept[mark(cs[i], p.Seq)]:
-			out[i] = checkpoint.OutcomeAborted
 		case p.Protocol == writeAhead:
-			out[i] = checkpoint.OutcomeOpen
+			out[i], why, err = c.ahead(ctx, conn, t, cs[i], p)
 		default:
-			gids, err := listPrepared(ctx, conn, p.GID)
-			if err != nil {
-				return nil, c.done(err)
-			}
-			out[i] = checkpoint.OutcomeAborted
-			if len(gids) > 0 {
-				out[i] = checkpoint.OutcomeOpen
-			}
+			out[i], why, err = c.prepared(ctx, conn, p)
 		}
-		text, _ := DescribeCommittable(cs[i], time.Now())
-		level := slog.LevelInfo
-		if out[i] == checkpoint.OutcomeAborted {
-			level = slog.LevelWarn
+		if err != nil {
+			return nil, c.done(err)
 		}
-		c.sink.log.Log(ctx, level, "postgres: output of the restored checkpoint", "output", text, "outcome", out[i].String())
+		c.tell(ctx, t, cs[i], p, out[i], why)
 	}
 	return out, nil
+}
+
+// prepared is the outcome of a prepared transaction that has no marker.
+func (c *committer) prepared(ctx context.Context, conn *pgx.Conn, p *committable) (checkpoint.Outcome, string, error) {
+	gids, err := listPrepared(ctx, conn, p.GID)
+	if err != nil || len(gids) > 0 {
+		return checkpoint.OutcomeOpen, "", err
+	}
+	return unmarked(ctx, conn, p)
+}
+
+// ahead is the outcome of rows kept in the checkpoint that have no marker.
+func (c *committer) ahead(ctx context.Context, conn *pgx.Conn, t *target, cm checkpoint.Committable, p *committable) (checkpoint.Outcome, string, error) {
+	newest, err := applied(ctx, conn, t, c.sink.identity(), cm.Lineage, cm.Subtask)
+	switch {
+	case err != nil:
+		return checkpoint.OutcomeUnknown, "", err
+	case newest >= cm.Checkpoint:
+		return checkpoint.OutcomeUnknown, fmt.Sprintf("%s says that rows up to checkpoint %d were written; but this one's marker row is not in %s", appliedTable, newest, commitsTable), nil
+	case c.swept && !c.kept[mark(cm, p.Seq)]:
+		return checkpoint.OutcomeAborted, "", nil
+	}
+	return checkpoint.OutcomeOpen, "", nil
+}
+
+// tell logs an outcome; why goes with one that is not known.
+func (c *committer) tell(ctx context.Context, t *target, cm checkpoint.Committable, p *committable, o checkpoint.Outcome, why string) {
+	text, _ := DescribeCommittable(cm, time.Now())
+	args := []any{"output", text, "outcome", o.String()}
+	level := slog.LevelInfo
+	switch o {
+	case checkpoint.OutcomeAborted:
+		level = slog.LevelWarn
+	case checkpoint.OutcomeUnknown:
+		level = slog.LevelError
+		args = append(args, "why", why, "hint", "look whether its rows are in "+t.tableRef()+"; if they are, put the marker back and start the job again: "+
+			markerStatement(t, c.sink.identity(), cm, p))
+	}
+	c.sink.log.Log(ctx, level, "postgres: output of the restored checkpoint", args...)
 }
 
 // bookkeeping tells whether the bookkeeping of this sink is there, which was made before its first row was: without it nothing is
@@ -190,6 +219,14 @@ func (c *committer) commitPrepared(ctx context.Context, conn *pgx.Conn, t *targe
 	if err != nil || committed {
 		return err
 	}
+	if o, why, err := unmarked(ctx, conn, p); err != nil || o == checkpoint.OutcomeUnknown {
+		if err == nil {
+			err = diag.New(diag.Lost, diag.Pos{}, "what became of prepared transaction %q of checkpoint %d is not known", p.GID, cm.Checkpoint).
+				WithDetail("%s", why).
+				WithHint("look whether its rows are in %s; if they are, put the marker back and start the job again: %s", t.tableRef(), markerStatement(t, c.sink.identity(), cm, p))
+		}
+		return err
+	}
 	return diag.New(diag.Lost, diag.Pos{}, "prepared transaction %q of checkpoint %d was rolled back by someone else", p.GID, cm.Checkpoint).
 		WithDetail("it held %d rows of subtask %d for table %s, and its marker row is not in %s", p.Rows, cm.Subtask, t.tableRef(), commitsTable).
 		WithHint("restore an earlier checkpoint with --restore PATH, or accept the loss by restoring none")
@@ -203,8 +240,10 @@ func (c *committer) apply(ctx context.Context, conn *pgx.Conn, t *target, cm che
 		if err := checkOwner(ctx, tx, t, id, true); err != nil {
 			return err
 		}
-		err := insertMarker(ctx, tx, t, id, cm.Lineage, cm.Checkpoint, cm.Subtask, p.Seq, p.Rows)
-		if err != nil {
+		if _, err := insertMarker(ctx, tx, t, id, cm.Lineage, cm.Checkpoint, cm.Subtask, p.Seq, p.Rows); err != nil {
+			return err
+		}
+		if err := noteApplied(ctx, tx, t, id, cm.Lineage, cm.Checkpoint, cm.Subtask); err != nil {
 			return err
 		}
 		return copyIn(ctx, conn, copyStatement(t, p.Columns), bytes.NewReader(p.data))
@@ -217,14 +256,15 @@ func (c *committer) apply(ctx context.Context, conn *pgx.Conn, t *target, cm che
 
 var errMarked = errors.New("marker exists")
 
-// insertMarker writes the marker of one committable; errMarked when it is there.
-func insertMarker(ctx context.Context, tx pgx.Tx, t *target, id identity, lineage string, ckpt checkpoint.ID, writer, seq int, rows int64) error {
-	tag, err := tx.Exec(ctx, `INSERT INTO `+t.marker(commitsTable)+` (job, sink, lineage, ckpt, writer, seq, rows)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`, id.job, id.sink, lineage, int64(ckpt), writer, seq, rows)
-	if err == nil && tag.RowsAffected() == 0 {
+// insertMarker writes the marker of one committable and returns the number of its transaction; errMarked when it is there.
+func insertMarker(ctx context.Context, tx pgx.Tx, t *target, id identity, lineage string, ckpt checkpoint.ID, writer, seq int, rows int64) (txn int64, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO `+t.marker(commitsTable)+` (job, sink, lineage, ckpt, writer, seq, rows)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING txid_current()`,
+		id.job, id.sink, lineage, int64(ckpt), writer, seq, rows).Scan(&txn)
+	if errors.Is(err, pgx.ErrNoRows) {
 		err = errMarked
 	}
-	return err
+	return txn, err
 }
 
 func hasMarker(ctx context.Context, conn *pgx.Conn, t *target, id identity, cm checkpoint.Committable, seq int) (ok bool, err error) {

@@ -8,8 +8,9 @@
 //	write-ahead  rows are kept in the checkpoint; committing copies them and the marker row in one transaction
 //
 // The marker is a row of _streamsql_commits written by the very transaction it names, so its presence proves the
-// outcome where error codes cannot: 42704 answers both "committed already" and "rolled back". A table with a primary
-// key is upserted: the last change of each key is written at once, and replay ends in the same state.
+// outcome where error codes cannot: 42704 answers both "committed already" and "rolled back". That it is not there proves
+// nothing when somebody has deleted it, so that a second witness is asked (proof.go). A table with a primary key is upserted:
+// the last change of each key is written at once, and replay ends in the same state.
 //
 // Every incarnation of a job takes the sink before it reads a marker: it raises the epoch of the sink's row in
 // _streamsql_owner and ends the sessions of earlier incarnations. Every transaction compares the epoch; one that was

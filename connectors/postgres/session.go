@@ -177,6 +177,7 @@ func retryable(err error) bool {
 const (
 	commitsTable = "_streamsql_commits"
 	ownerTable   = "_streamsql_owner"
+	appliedTable = "_streamsql_applied"
 )
 
 // createMarkers makes the bookkeeping tables. Concurrent creators can collide in the system catalogs even with
@@ -187,10 +188,13 @@ func createMarkers(ctx context.Context, conn *pgx.Conn, t *target) error {
 			rows bigint NOT NULL, committed_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (job, sink, lineage, ckpt, writer, seq))`,
 		`CREATE TABLE IF NOT EXISTS ` + t.marker(ownerTable) + ` (job text, sink text, lineage text NOT NULL, fence bigint NOT NULL, epoch bigint NOT NULL,
 			taken_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (job, sink))`,
+		`CREATE TABLE IF NOT EXISTS ` + t.marker(appliedTable) + ` (job text, sink text, writer int, lineage text NOT NULL, ckpt bigint NOT NULL,
+			PRIMARY KEY (job, sink, writer))`,
 	}
 	// Asked first: IF NOT EXISTS demands the right to create even where there is nothing to create.
 	var there bool
-	err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL`, t.marker(commitsTable), t.marker(ownerTable)).Scan(&there)
+	err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL`,
+		t.marker(commitsTable), t.marker(ownerTable), t.marker(appliedTable)).Scan(&there)
 	if err != nil || there {
 		return err
 	}
@@ -202,7 +206,7 @@ func createMarkers(ctx context.Context, conn *pgx.Conn, t *target) error {
 				continue
 			}
 			if err != nil {
-				return diag.New(diag.External, diag.Pos{}, "cannot create the bookkeeping tables %s and %s", commitsTable, ownerTable).Wrap(err).
+				return diag.New(diag.External, diag.Pos{}, "cannot create the bookkeeping tables %s, %s and %s", commitsTable, ownerTable, appliedTable).Wrap(err).
 					WithHint("GRANT CREATE ON SCHEMA %s to the user, or create them once as docs/postgres.md shows", ident(t.schema))
 			}
 			break

@@ -103,8 +103,8 @@ func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target, 
 	var standby, insert, update, create bool
 	var version, fsync string
 	err := conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), has_table_privilege($1::oid, 'INSERT'), has_table_privilege($1::oid, 'UPDATE'),
-			has_schema_privilege($2, 'CREATE') OR to_regclass($3) IS NOT NULL, current_setting('server_version'), current_setting('fsync')`,
-		t.oid, t.schema, t.marker(ownerTable)).Scan(&standby, &insert, &update, &create, &version, &fsync)
+			has_schema_privilege($2, 'CREATE') OR (to_regclass($3) IS NOT NULL AND to_regclass($4) IS NOT NULL), current_setting('server_version'), current_setting('fsync')`,
+		t.oid, t.schema, t.marker(ownerTable), t.marker(appliedTable)).Scan(&standby, &insert, &update, &create, &version, &fsync)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target, 
 		return refuse("SSQL-E623", grant, "user %q may not UPDATE %s", user, t.tableRef())
 	case !create:
 		return refuse("SSQL-E623", fmt.Sprintf("GRANT CREATE ON SCHEMA %s TO %s, for the first start of a job", ident(t.schema), ident(user)),
-			"user %q may not make the bookkeeping table %s", user, t.marker(ownerTable))
+			"user %q may not make the bookkeeping tables %s and %s", user, t.marker(ownerTable), t.marker(appliedTable))
 	}
 	if fsync == "off" {
 		in.Findings = append(in.Findings, lint.Finding{Code: "SSQL-W625", Table: table, Option: "url",
@@ -231,7 +231,12 @@ func (s *tableSink) Open(ctx context.Context, subtask int) (connectors.Writer, e
 	case s.spec.Mode.Delivery != connectors.TwoPhaseCommit:
 		return &appendWriter{writerBase: base}, nil
 	case s.protocol == prepared:
-		return &preparedWriter{writerBase: base}, nil
+		known, err := history(ctx, conn)
+		if err != nil {
+			_ = conn.Close(context.WithoutCancel(ctx)) // the first error counts
+			return nil, explain(s.spec.Table.Name, err)
+		}
+		return &preparedWriter{writerBase: base, history: known}, nil
 	}
 	return &walWriter{writerBase: base}, nil
 }

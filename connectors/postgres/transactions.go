@@ -183,33 +183,33 @@ func (x *transactions) Outcome(ctx context.Context, c *checkpoint.Committable) (
 	if err != nil {
 		return checkpoint.OutcomeUnknown, "", err
 	}
-	o, err := x.outcome(ctx, conn, c, p)
-	return o, "", x.fail(err)
+	o, why, err := x.outcome(ctx, conn, c, p)
+	return o, why, x.fail(err)
 }
 
 // outcome looks for the transaction before and behind its marker: it can be committed in between.
-func (x *transactions) outcome(ctx context.Context, conn *pgx.Conn, c *checkpoint.Committable, p *committable) (checkpoint.Outcome, error) {
+func (x *transactions) outcome(ctx context.Context, conn *pgx.Conn, c *checkpoint.Committable, p *committable) (o checkpoint.Outcome, why string, err error) {
 	gids, err := listPrepared(ctx, conn, p.GID)
 	if err != nil || len(gids) > 0 {
-		return checkpoint.OutcomeOpen, err
+		return checkpoint.OutcomeOpen, "", err
 	}
 	rows, err := conn.Query(ctx, `SELECT quote_ident(n.nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1`, commitsTable)
 	if err != nil {
-		return checkpoint.OutcomeUnknown, err
+		return checkpoint.OutcomeUnknown, "", err
 	}
 	schemas, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return checkpoint.OutcomeUnknown, err
+		return checkpoint.OutcomeUnknown, "", err
 	}
 	for _, s := range schemas {
 		var ok bool
 		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+s+`.`+commitsTable+` WHERE sink = $1 AND lineage = $2 AND ckpt = $3 AND writer = $4 AND seq = $5)`,
 			string(c.Sink), c.Lineage, int64(c.Checkpoint), c.Subtask, p.Seq).Scan(&ok)
 		if err != nil || ok {
-			return checkpoint.OutcomeCommitted, err
+			return checkpoint.OutcomeCommitted, "", err
 		}
 	}
-	return checkpoint.OutcomeAborted, nil
+	return unmarked(ctx, conn, p)
 }
 
 // gone is what the server says of a gid that is not prepared (any more).
@@ -243,8 +243,12 @@ func (x *transactions) Commit(ctx context.Context, c *checkpoint.Committable) er
 	if _, err = conn.Exec(context.WithoutCancel(ctx), `COMMIT PREPARED `+literal(p.GID)); !gone(err) {
 		return x.fail(err)
 	}
-	if o, err := x.outcome(ctx, conn, c, p); err != nil || o == checkpoint.OutcomeCommitted {
+	switch o, why, err := x.outcome(ctx, conn, c, p); {
+	case err != nil || o == checkpoint.OutcomeCommitted:
 		return x.fail(err)
+	case o == checkpoint.OutcomeUnknown:
+		return diag.New(diag.Lost, diag.Pos{}, "what became of prepared transaction %q of checkpoint %d is not known", p.GID, c.Checkpoint).WithDetail("%s", why).
+			WithHint("look whether its %d rows are in the table of sink %s; a restart of the job says how to go on", p.Rows, c.Sink)
 	}
 	return diag.New(diag.Lost, diag.Pos{}, "prepared transaction %q of checkpoint %d was rolled back by someone else", p.GID, c.Checkpoint).
 		WithDetail("it held %d rows of sink %s, and its marker row is not in %s", p.Rows, c.Sink, commitsTable).

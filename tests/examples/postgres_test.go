@@ -76,7 +76,7 @@ func clerk(t *testing.T, pg *harness.PG, db string) string {
 	}
 	user := "clerk_" + db
 	pg.Exec(t, db, "CREATE TABLE _streamsql_commits"+block, "CREATE ROLE "+user+" LOGIN",
-		"GRANT SELECT, INSERT, UPDATE, DELETE ON large_orders, users, _streamsql_commits, _streamsql_owner TO "+user)
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON large_orders, users, _streamsql_commits, _streamsql_owner, _streamsql_applied TO "+user)
 	u, err := url.Parse(pg.DSN(db))
 	if err != nil {
 		t.Fatal(err)
