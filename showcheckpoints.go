@@ -32,8 +32,10 @@ func (e *Engine) showCheckpoints(x *sql.Show) (*Result, error) {
 		if r := st.Checkpoint.Restore; r != nil {
 			res.Notices = append(res.Notices, j.Name()+": "+r.String())
 		}
-		if text := storeSummary(&st.Store); text != "" {
-			res.Notices = append(res.Notices, j.Name()+": "+text)
+		for _, text := range []string{storeSummary(&st.Store), syncSummary(&st.Syncs)} {
+			if text != "" {
+				res.Notices = append(res.Notices, j.Name()+": "+text)
+			}
 		}
 		for _, d := range st.Degraded {
 			res.Notices = append(res.Notices, j.Name()+": "+d.String())
@@ -95,6 +97,15 @@ func storeSummary(f *checkpoint.StoreFigures) string {
 		text += fmt.Sprintf("; writes were held back %d time(s), %s in all", f.Stalls, checkpoint.Short(f.StallTime))
 	}
 	return text
+}
+
+// syncSummary is how fast the state directory's disk is, "" where there is none.
+func syncSummary(f *checkpoint.SyncFigures) string {
+	if f.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("fsync: p50 %s, p99 %s over the last %d; %d in all, %s",
+		checkpoint.Short(f.P50), checkpoint.Short(f.P99), f.Samples, f.Count, checkpoint.Short(f.Total))
 }
 
 // sinkSummary is what a sink has not committed and how long its part takes, "" before its first checkpoint.

@@ -207,7 +207,7 @@ func (f *coldFuzz) finish() {
 }
 
 func (f *coldFuzz) crash() {
-	fs := f.owner.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+	fs := vfs.Root(f.owner.fs).(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 	f.async = nil
 	for _, b := range f.backends {
 		f.check(b.Close())

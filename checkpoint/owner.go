@@ -24,6 +24,7 @@ type Owner struct {
 	dir   string
 	lock  io.Closer
 	fence uint64
+	syncs *syncMeter // nil in memory, where nothing is made durable
 }
 
 const (
@@ -42,6 +43,16 @@ type ownerRecord struct {
 // Own takes the state directory dir, creating it when it does not exist. The error is a Conflict when another process,
 // or another job of this process, owns it; it names the holder.
 func Own(fs vfs.FS, dir string) (*Owner, error) {
+	m := &syncMeter{}
+	o, err := own(timedFS{fs, m}, dir)
+	if err != nil {
+		return nil, err
+	}
+	o.syncs = m
+	return o, nil
+}
+
+func own(fs vfs.FS, dir string) (*Owner, error) {
 	if err := EnsureDir(fs, dir, 0o755); err != nil {
 		return nil, errorf(diag.External, "cannot create state directory %q", dir).Wrap(err).
 			WithHint("use a state directory that this user may write (--state-dir)")
@@ -80,7 +91,7 @@ func OwnDir(dir string) (*Owner, error) { return Own(vfs.Default, dir) }
 
 // OwnMemory is a state directory in memory, for jobs that need not survive their process.
 func OwnMemory() *Owner {
-	o, err := Own(vfs.NewMem(), "/job")
+	o, err := own(vfs.NewMem(), "/job")
 	if err != nil {
 		panic(err) // a fresh memory file system does not fail
 	}
@@ -121,8 +132,16 @@ func (o *Owner) Fence() uint64 { return o.fence }
 // Dir is the state directory.
 func (o *Owner) Dir() string { return o.dir }
 
-// FS is the file system the directory is on.
+// FS is the file system the directory is on. Its fsyncs count in Syncs.
 func (o *Owner) FS() vfs.FS { return o.fs }
+
+// Syncs are how long fsyncs took since the directory was taken; zero for a directory in memory.
+func (o *Owner) Syncs() SyncFigures {
+	if o.syncs == nil {
+		return SyncFigures{}
+	}
+	return o.syncs.figures()
+}
 
 // localDir holds the working files of this owner. The number keeps them apart from those of a suspended earlier owner,
 // which may still write when it wakes up.

@@ -141,7 +141,7 @@ func TestDamagedSegment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem := owner.fs.(*vfs.MemFS)
+	mem := vfs.Root(owner.fs).(*vfs.MemFS)
 	path := owner.dir + "/" + files[0].Path
 	good, err := readFile(mem, path)
 	if err != nil {

@@ -353,7 +353,7 @@ func keepOnly(t testing.TB, owner *Owner, id ID) {
 
 // crash loses everything but the newest finished seal, keeping what was synced.
 func (f *tableFuzz) crash() {
-	mem := f.owner.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+	mem := vfs.Root(f.owner.fs).(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 	f.async = nil
 	f.b.Close()
 	f.owner.Close()

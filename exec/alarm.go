@@ -24,11 +24,12 @@ const (
 	AlarmDegraded     = "GuaranteeGivenUp"
 	AlarmRepeated     = "RowsRepeat"
 	AlarmFuture       = "RowsInTheFuture"
+	AlarmDisk         = "SlowDisk"
 )
 
 // AlarmNames are all of them.
 func AlarmNames() []string {
-	return []string{AlarmFailed, AlarmRestarting, AlarmCheckpoints, AlarmBudget, AlarmTransaction, AlarmNotCommitted, AlarmDegraded, AlarmRepeated, AlarmFuture}
+	return []string{AlarmFailed, AlarmRestarting, AlarmCheckpoints, AlarmBudget, AlarmTransaction, AlarmNotCommitted, AlarmDegraded, AlarmRepeated, AlarmFuture, AlarmDisk}
 }
 
 const (
@@ -38,6 +39,10 @@ const (
 	// is. The share is of what sources read, so that filters do not change it. A few rows say nothing.
 	repeatedShare = 0.05
 	repeatedLeast = 1000
+	// A disk whose slowest fsyncs of the last ones take this long has a fault, or somebody else keeps it busy: checkpoints need
+	// several of them one after the other. A few fsyncs say nothing.
+	slowSync  = time.Second
+	syncLeast = 100
 )
 
 // Alarms are those of the job at this moment, in the order of AlarmNames.
@@ -79,6 +84,8 @@ func (s *Status) Alarms() (out []Alarm) {
 	add(s.ReadAgain >= repeatedLeast && float64(s.ReadAgain) > repeatedShare*float64(read), AlarmRepeated,
 		"%d of %d rows were read again after %d restart(s)", s.ReadAgain, read, s.Restarts)
 	add(s.Future > 0, AlarmFuture, "%d row(s) lay too far in the future to move event time", s.Future)
+	add(s.Syncs.Samples >= syncLeast && s.Syncs.P99 >= slowSync, AlarmDisk, "fsync of the state directory's disk: p50 %s, p99 %s over the last %d",
+		checkpoint.Short(s.Syncs.P50), checkpoint.Short(s.Syncs.P99), s.Syncs.Samples)
 	return out
 }
 

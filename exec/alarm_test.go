@@ -41,6 +41,9 @@ func TestAlarms(t *testing.T) {
 		{"", rows(100_000, 5000)},
 		{"", rows(2000, 999)},
 		{AlarmFuture, Status{Future: 1}},
+		{AlarmDisk, Status{Syncs: checkpoint.SyncFigures{Samples: syncLeast, P99: slowSync}}},
+		{"", Status{Syncs: checkpoint.SyncFigures{Samples: syncLeast - 1, P99: time.Hour}}},
+		{"", Status{Syncs: checkpoint.SyncFigures{Samples: syncLeast, P99: slowSync - 1}}},
 	} {
 		got := c.s.Alarms()
 		if c.name == "" && len(got) > 0 || c.name != "" && (len(got) != 1 || got[0].Name != c.name || got[0].Text == "") {

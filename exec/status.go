@@ -41,6 +41,8 @@ type Status struct {
 	Degraded []checkpoint.Degradation
 	// Store is how keyed state is held.
 	Store checkpoint.StoreFigures
+	// Syncs are how long the state directory's disk took to make files durable.
+	Syncs checkpoint.SyncFigures
 }
 
 // NodeStatus is an operator, its subtasks added up.
@@ -121,7 +123,7 @@ func (j *Job) Status() Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Status{Name: j.o.Name, Lineage: j.lineage, State: j.state, Err: j.err, Started: j.started,
-		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks, Degraded: j.degraded, Store: store}
+		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks, Degraded: j.degraded, Store: store, Syncs: j.o.Owner.Syncs()}
 	if s.Err == nil {
 		s.Err = j.cause
 	}

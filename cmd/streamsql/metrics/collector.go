@@ -81,6 +81,7 @@ func (m sample) status(s *exec.Status, now time.Time) {
 	}
 	m.checkpoints(&s.Checkpoint, s.Started, now)
 	m.store(&s.Store)
+	m.syncs(&s.Syncs)
 	for i := range s.Nodes {
 		m.operator(&s.Nodes[i])
 	}
@@ -130,6 +131,15 @@ func (m sample) checkpoints(c *exec.CheckpointStatus, started, now time.Time) {
 		}{{"metadata", r.Metadata}, {"transactions", r.Transactions}, {"sources", r.Sources}, {"state", r.State}, {"writers", r.Writers}} {
 			m.set(&jobRestore, p.took.Seconds(), p.name)
 		}
+	}
+}
+
+func (m sample) syncs(f *checkpoint.SyncFigures) {
+	m.set(&stateSyncs, float64(f.Count))
+	m.set(&stateSyncTime, f.Total.Seconds())
+	if f.Samples > 0 {
+		m.set(&stateSync, f.P50.Seconds(), "0.5")
+		m.set(&stateSync, f.P99.Seconds(), "0.99")
 	}
 }
 

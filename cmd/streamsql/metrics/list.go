@@ -74,6 +74,9 @@ var (
 	stateDebt        = figure{stateScope, "compactionDebtBytes", "", prometheus.GaugeValue, false, "bytes that have to be compacted until the levels are in shape"}
 	stateStalls      = figure{stateScope, "writeStalls", "", prometheus.CounterValue, false, "times that writes were held back"}
 	stateStallTime   = figure{stateScope, "writeStallSeconds", "", prometheus.CounterValue, false, "for how long in all"}
+	stateSyncs       = figure{stateScope, "fsyncs", "", prometheus.CounterValue, false, "fsyncs of the state directory: checkpoints and state on disk, since the job took it"}
+	stateSyncTime    = figure{stateScope, "fsyncSecondsTotal", "", prometheus.CounterValue, false, "how long they took in all"}
+	stateSync        = figure{stateScope, "fsyncSeconds", "quantile", prometheus.GaugeValue, false, "how long one took, over the last ones; absent in memory"}
 
 	operatorIn        = figure{operatorScope, "numRecordsIn", "", prometheus.CounterValue, true, "rows into the operator"}
 	operatorOut       = figure{operatorScope, "numRecordsOut", "", prometheus.CounterValue, true, "rows out of the operator"}
@@ -102,6 +105,7 @@ var figures = []*figure{
 	&jobSkipped, &jobFuture, &jobReadAgain, &jobDegradations, &jobAlarm,
 	&stateUsed, &stateLimit, &stateHits, &stateMisses, &stateDatabases, &stateFiles, &stateNewFiles, &stateBytes, &stateMemtable,
 	&stateCompactions, &stateDebt, &stateStalls, &stateStallTime,
+	&stateSyncs, &stateSyncTime, &stateSync,
 	&operatorIn, &operatorOut, &operatorWatermark, &operatorCounter,
 	&splitRecords, &splitBytes, &splitPending, &splitWatermark, &splitIdle,
 	&sinkPending, &sinkOldest, &sinkOpen, &sinkOpenAge, &sinkTimeout, &sinkPreCommit, &sinkCommit,

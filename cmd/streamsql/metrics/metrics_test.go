@@ -145,6 +145,13 @@ func TestScrape(t *testing.T) {
 			t.Errorf("%s%v is %v, want %v", c.name, c.labels, got, c.want)
 		}
 	}
+	// The three checkpoints above were made durable on a real disk.
+	if n, total := value(t, all, "state_fsyncs", two), value(t, all, "state_fsyncSecondsTotal", two); n < 6 || total <= 0 {
+		t.Errorf("%v fsyncs took %v s", n, total)
+	}
+	if p50, p99 := value(t, all, "state_fsyncSeconds", two, "quantile=0.5"), value(t, all, "state_fsyncSeconds", two, "quantile=0.99"); p50 <= 0 || p99 < p50 {
+		t.Errorf("an fsync takes %v s, at most %v s", p50, p99)
+	}
 	read := 0.0
 	for _, sp := range bounded.Status().Splits {
 		read += value(t, all, "split_numRecordsIn", one, "split="+string(sp.Split))
