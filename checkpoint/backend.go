@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/sql/diag"
 )
@@ -30,6 +28,8 @@ type BackendOptions struct {
 	Now func() int64
 	// Log receives Pebble's warnings; nil discards.
 	Log *slog.Logger
+	// Disk is how rows on disk are laid out.
+	Disk DiskOptions
 	// Meter reads the backend's figures until it is closed; nil = nobody does.
 	Meter *Meter
 }
@@ -64,6 +64,7 @@ type Backend struct {
 	cutMu sync.Mutex
 	db    *pebble.DB // changed on the subtask's goroutine only
 	dbDir string
+	disk  DiskOptions
 	cache *pebble.Cache
 	// figures are read beside everything else, through meter.
 	figures figures
@@ -113,7 +114,7 @@ func OpenBackend(owner *Owner, name string, o BackendOptions) (*Backend, error) 
 	b := &Backend{
 		owner: owner, fs: fs, name: name, dir: fs.PathJoin(owner.localDir(), name),
 		budget: o.Budget, log: o.Log, now: o.Now, was: o.RestoredAs, crcs: map[string]StateFile{},
-		limits: defaultSegmentLimits,
+		limits: defaultSegmentLimits, disk: o.Disk,
 	}
 	for g := range KeyGroups {
 		if o.OwnsKeyGroup == nil || o.OwnsKeyGroup(g) {
@@ -208,7 +209,7 @@ func (b *Backend) Close() error {
 	}
 	if b.cache != nil {
 		b.cache = nil
-		b.budget.releaseBlocks()
+		b.budget.releaseBlocks(b.disk.CacheBytes)
 	}
 	if rerr := b.fs.RemoveAll(b.dir); rerr != nil {
 		err = errors.Join(err, b.ioError("cannot remove", rerr))
@@ -259,18 +260,10 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 	l.b.fail(l.b.ioError("the store failed in", fmt.Errorf(format, args...)))
 }
 
-// blockSize and the options below are part of no format: any Pebble of the same major version reads the files. Keys are
-// hashes, so that a probe of a large table finds every key in another block and decompresses it for that key alone:
-// blocks are small.
-const blockSize = 4 << 10
-
-// l0Files is how many ingested files pile up before they are merged, when compactions are due. Each spans all hashes, so that merging them rewrites
-// the level below; reads pass over the files that lack a key by their Bloom filters.
-const l0Files = 10
-
+// pebbleOptions are part of no format: any Pebble of the same major version reads the files.
 func (b *Backend) pebbleOptions() *pebble.Options {
 	if b.cache == nil {
-		b.cache = b.budget.acquireBlocks()
+		b.cache = b.budget.acquireBlocks(b.disk.CacheBytes)
 	}
 	o := &pebble.Options{
 		FS:                          b.fs,
@@ -280,17 +273,12 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		MemTableStopWritesThreshold: 2,
 		L0CompactionThreshold:       l0Files,
 		L0StopWritesThreshold:       1000,
-		MaxOpenFiles:                512,
 		FormatMajorVersion:          pebble.FormatTableFormatV6,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 		Logger:                      pebbleLog{b},
 		EventListener:               b.figures.listener(),
 	}
-	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		o.Levels[i].BlockSize = blockSize
-		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.FastestCompression }
-	}
+	b.disk.apply(o)
 	return o
 }
 

@@ -66,13 +66,15 @@ func (m *Meter) remove(b *Backend) {
 	delete(m.open, b)
 }
 
-// blockFigures adds those of the block cache.
+// blockFigures adds those of the block caches.
 func (m *MemoryBudget) blockFigures(f *StoreFigures) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.blocks != nil {
-		c := m.blocks.Metrics()
-		f.CacheHits, f.CacheMisses, f.CacheSize = c.Hits, c.Misses, c.Size
+	for _, b := range m.blocks {
+		c := b.cache.Metrics()
+		f.CacheHits += c.Hits
+		f.CacheMisses += c.Misses
+		f.CacheSize += c.Size
 	}
 }
 

@@ -19,8 +19,14 @@ type MemoryBudget struct {
 	tables atomic.Int64
 
 	mu     sync.Mutex
-	blocks *pebble.Cache // of all backends; nil while none has rows on disk
-	users  int           // backends that hold blocks
+	blocks map[int64]*blockCache // by the size that was asked for; 0 = the common one
+}
+
+// blockCache is a cache while backends with rows on disk use it.
+type blockCache struct {
+	cache *pebble.Cache
+	size  int64
+	users int
 }
 
 // NewMemoryBudget makes a budget of limit bytes; 0 means a quarter of the machine's memory.
@@ -64,23 +70,35 @@ func (m *MemoryBudget) over() int64 { return max(0, m.used.Load()-m.limit) }
 // key: without them every read of a spilled table would fetch a filter anew.
 func (m *MemoryBudget) blockCacheSize() int64 { return min(max(m.limit/8, 64<<10), 256<<20) }
 
-// acquireBlocks is the block cache that all backends share; each gives it back with releaseBlocks.
-func (m *MemoryBudget) acquireBlocks() *pebble.Cache {
+// acquireBlocks is the block cache that all backends share who ask for the same size, 0 = the common one; each gives it back
+// with releaseBlocks. A cache takes at most half of the memory.
+func (m *MemoryBudget) acquireBlocks(size int64) *pebble.Cache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.users++; m.users == 1 {
-		m.blocks = pebble.NewCache(m.blockCacheSize())
-		m.add(m.blockCacheSize())
+	b := m.blocks[size]
+	if b == nil {
+		b = &blockCache{size: m.blockCacheSize()}
+		if size > 0 {
+			b.size = min(size, m.limit/2)
+		}
+		b.cache = pebble.NewCache(b.size)
+		m.add(b.size)
+		if m.blocks == nil {
+			m.blocks = map[int64]*blockCache{}
+		}
+		m.blocks[size] = b
 	}
-	return m.blocks
+	b.users++
+	return b.cache
 }
 
-func (m *MemoryBudget) releaseBlocks() {
+func (m *MemoryBudget) releaseBlocks(size int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.users--; m.users == 0 {
-		m.blocks.Unref() // databases that are still open hold their own references
-		m.blocks = nil
-		m.add(-m.blockCacheSize())
+	b := m.blocks[size]
+	if b.users--; b.users == 0 {
+		b.cache.Unref() // databases that are still open hold their own references
+		delete(m.blocks, size)
+		m.add(-b.size)
 	}
 }

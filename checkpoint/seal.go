@@ -429,7 +429,6 @@ func (w *sstWriter) next() error {
 	o := po.MakeWriterOptions(0, b.db.TableFormat())
 	// What compaction rewrites is compressed; what may be replaced by the next barrier is not worth the processor time.
 	o.Compression = sstable.NoCompression
-	o.BlockSize = blockSize
 	w.w, w.size = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o), 0
 	return nil
 }

@@ -320,7 +320,7 @@ func (s *subtask) Table(o checkpoint.TableOptions) (checkpoint.Table, error) {
 	if s.m.state == nil {
 		o := &s.at.job.o
 		st, err := checkpoint.OpenBackend(o.Owner, stateName(s.m.id), checkpoint.BackendOptions{
-			Budget: o.Memory, OwnsKeyGroup: s.OwnsKeyGroup, Now: s.Now, Log: s.log, RestoredAs: s.m.restore.was, Meter: &s.at.job.store,
+			Budget: o.Memory, OwnsKeyGroup: s.OwnsKeyGroup, Now: s.Now, Log: s.log, RestoredAs: s.m.restore.was, Meter: &s.at.job.store, Disk: o.Disk,
 		})
 		if err != nil {
 			return nil, err

@@ -70,7 +70,9 @@ type JobOptions struct {
 	// Store keeps the checkpoints, by default in Owner's directory.
 	Store checkpoint.Store
 	// Memory bounds the resident keyed state of the job; nil = a quarter of the machine's memory.
-	Memory  *checkpoint.MemoryBudget
+	Memory *checkpoint.MemoryBudget
+	// Disk is how keyed state that memory has no room for is laid out on disk.
+	Disk    checkpoint.DiskOptions
 	Restore Restore
 	// Checkpoints, Restart: Flink's keys.
 	Checkpoints CheckpointConfig

@@ -221,6 +221,7 @@ func (c *Config) JobOptions() exec.JobOptions {
 			AlignedTimeout:  c.Duration(keyAlignedTimeout),
 		},
 		Restart: c.restart(),
+		Disk:    c.disk(),
 	}
 	if c.Enum(keyOnDegraded) == checkpoint.DegradedRepeat.String() {
 		o.Checkpoints.OnDegraded = checkpoint.DegradedRepeat

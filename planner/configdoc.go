@@ -64,6 +64,8 @@ func (s setting) valuesText() string {
 		return "true, false"
 	case durationSetting:
 		return "duration"
+	case memorySetting:
+		return "size"
 	case zoneSetting:
 		return "zone id or offset"
 	case storageSetting:

@@ -21,6 +21,9 @@ func (plan *Plan) Explain() string {
 	if c := plan.ConfigText(); c != "" {
 		text += "\n== Checkpoints ==\n" + c
 	}
+	if c := plan.StateText(); c != "" {
+		text += "\n== State on disk ==\n" + c
+	}
 	return text
 }
 

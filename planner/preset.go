@@ -60,6 +60,9 @@ func (c *Config) defaultOf(key string) string {
 	if v, ok := c.presetValue(key); ok {
 		return v
 	}
+	if v, ok := c.profileValue(key); ok {
+		return v
+	}
 	return settings[key].def
 }
 

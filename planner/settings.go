@@ -69,6 +69,7 @@ const (
 	boolSetting
 	durationSetting
 	zoneSetting
+	memorySetting
 	storageSetting
 )
 
@@ -260,6 +261,14 @@ func (s setting) check(key, value string, pos diag.Pos) error {
 		}
 		if float64(d/time.Millisecond) < s.min {
 			return bad("at least %g ms is expected", s.min)
+		}
+	case memorySetting:
+		n, err := connectors.ParseMemory(text)
+		switch {
+		case err != nil:
+			return bad("%v", err)
+		case float64(n) < s.min || s.max > 0 && float64(n) > s.max:
+			return bad("a size from %g to %g bytes is expected", s.min, s.max)
 		}
 	case storageSetting:
 		if _, err := parseStorage(text); err != nil {
