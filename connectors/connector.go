@@ -63,6 +63,8 @@ type Connector struct {
 	// Transactions opens the system of a table to look after transactions that jobs left in it. Only the options that say
 	// where the system is are used. Nil = it keeps none.
 	Transactions func(t *catalog.Table, embedded string, log *slog.Logger) (TxnSystem, error)
+	// Endpoints connects to the servers behind a table, to measure the way to them; the caller closes each. Nil = there are none.
+	Endpoints func(ctx context.Context, t *catalog.Table, embedded string, log *slog.Logger) ([]Endpoint, error)
 }
 
 // Use is what a statement does with a table.

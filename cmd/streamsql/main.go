@@ -32,6 +32,7 @@ func commands() []command {
 		{"repl", "", "interactive shell (also without a command)", runShell},
 		{"explain", "FILE", "show the plans of a file's queries and INSERTs, and how each sink is delivered to", explainFile},
 		{"check", "FILE", "parse, bind and plan a file, validate its options and look for mistakes; contact nothing", checkFile},
+		{"probe", "FILE…", "measure disk, checkpoint storage, brokers and databases against the checkpoint interval", probeCommand},
 		{"checkpoint", "show|trace [DIR]", "what a state directory holds: checkpoints, positions, pending output; their lives", checkpointCommand},
 		{"txn", "list|abort|commit", "transactions that jobs left open in Kafka and PostgreSQL: whose they are, what may be done", txnCommand},
 		{"savepoint", "create…", "take, list, show, verify and dispose savepoints, and compare them with a changed file", savepointCommand},

@@ -58,6 +58,7 @@ func connector(upsert bool) *connectors.Connector {
 		return newSink(spec, upsert)
 	}
 	c.Transactions = openTransactions
+	c.Endpoints = endpoints
 	c.Ranges = true
 	return c
 }

@@ -31,6 +31,7 @@ func Connectors() []connectors.Connector {
 			return c.cache, nil
 		},
 		Transactions: openTransactions,
+		Endpoints:    endpoints,
 	}
 	pg := jdbc
 	pg.Name, pg.Doc = "postgres", "PostgreSQL, with a native URL (postgres://user@host:port/database)"
