@@ -41,10 +41,11 @@ test-nexmark: ## the Nexmark queries over 1,000,000 events on Flink and here (FL
 race: ## the tests of check under the race detector (needs a C compiler)
 	$(GO) test -race -short -timeout 30m $(PKG)
 
+# Go would spend up to a minute on making one interesting input smaller, which is all of T.
 fuzz: ## run every fuzzer for T each: make fuzz T=60s [PKG=./sql]
 	@set -e; $(GO) list -f '{{.ImportPath}} {{.Dir}}' $(PKG) | while read -r pkg dir; do \
 	  for f in $$(cat "$$dir"/*_test.go 2>/dev/null | sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p'); do \
-	    echo "== $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(T); done; done
+	    echo "== $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(T) -fuzzminimizetime 10x; done; done
 
 equivalence: ## random queries against a naive evaluation for T, with random seeds; prints those that fail: make equivalence T=10m
 	$(GO) test ./tests/equivalence -run 'TestEquivalence$$' -count=1 -timeout 0 -for $(T)
