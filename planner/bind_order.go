@@ -104,6 +104,10 @@ func (b *binder) tail(n Node, t sql.Tail, pos diag.Pos) (Node, error) {
 	return b.limit(n, keys, t, pos)
 }
 
+// maxRows is more than an input can have. LIMIT and OFFSET are cut to it, so that their sum, and twice that, are numbers: a LIMIT of
+// the greatest BIGINT is how programs write "all".
+const maxRows = 1 << 60
+
 // limit puts a Sort on n when there is an order or a limit.
 func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, error) {
 	if t.IsZero() {
@@ -121,11 +125,13 @@ func (b *binder) limit(n Node, keys []SortKey, t sql.Tail, pos diag.Pos) (Node, 
 		if s.Limit, err = strconv.ParseInt(t.Limit.Text, 10, 64); err != nil {
 			return nil, diag.New(diag.Semantic, t.Limit.Pos, "LIMIT %s is too large", t.Limit.Text)
 		}
+		s.Limit = min(s.Limit, maxRows)
 	}
 	if t.Offset != nil {
 		if s.Offset, err = strconv.ParseInt(t.Offset.Text, 10, 64); err != nil {
 			return nil, diag.New(diag.Semantic, t.Offset.Pos, "OFFSET %s is too large", t.Offset.Text)
 		}
+		s.Offset = min(s.Offset, maxRows)
 	}
 	if bounded(n) && (b.conf.Batch() || !s.byTime() && !s.ofChanges() || s.byTime() && updating(n)) {
 		return s, nil
@@ -153,9 +159,9 @@ func (n *Sort) endless(t sql.Tail, pos diag.Pos) (Node, error) {
 		return &Values{Schema: in}, nil
 	case n.Limit > 0 && len(n.Keys) == 0 && !updating(n.In):
 		return n, nil
-	case n.Limit > 0 && n.Offset < 1<<62 && n.Limit < 1<<62:
+	case n.Limit > 0:
 		return &Rank{In: n.In, Order: n.Keys, From: n.Offset + 1, To: n.Offset + n.Limit, ToColumn: -1, Limit: true, Pos: pos}, nil
-	case n.Limit > 0 || n.Offset > 0:
+	case n.Offset > 0:
 		return nil, diag.New(diag.Unsupported, pos, "OFFSET without LIMIT over an unbounded query is not supported").
 			WithDetail("its input never ends, and neither would the rows after the offset, which move with every new row before it").
 			WithHint("add LIMIT, or bound the source (for kafka: 'scan.bounded.mode' = 'latest-offset')")

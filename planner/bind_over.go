@@ -410,7 +410,7 @@ func (o *overing) distance(e sql.Expr, x overBound, rows bool) (int64, error) {
 	}
 	if l, ok := e.(*sql.Literal); ok && l.Kind == sql.LitInteger && t.IsInteger() {
 		if n, err := strconv.ParseInt(l.Text, 10, 64); err == nil {
-			return n, nil
+			return min(n, expr.UnboundedFollowing-1), nil // that one has a meaning of its own
 		}
 	}
 	return 0, diag.New(diag.Semantic, e.Position(), "RANGE with a distance over %s is not supported", t.WithNull(true)).

@@ -3,6 +3,7 @@ package op
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strconv"
 
@@ -369,7 +370,7 @@ func (o *overFinal) reach(b *batch.Batch, d int64, end bool) func(i int) int {
 			}
 			return o.peers[2*i]
 		}
-		limit := at(i) + d
+		limit := frameEnd(at(i), d)
 		for ; j < b.N; j++ {
 			if v.IsNull(j) {
 				if j > i {
@@ -385,7 +386,19 @@ func (o *overFinal) reach(b *batch.Batch, d int64, end bool) func(i int) int {
 	}
 }
 
-// orderMillis is the value at row i of an order column as a RANGE frame measures it.
+// frameEnd is the value at distance d of x, or the nearest number there is: no value lies beyond it.
+func frameEnd(x, d int64) int64 {
+	switch y := x + d; {
+	case d < 0 && y > x:
+		return math.MinInt64
+	case d > 0 && y < x:
+		return math.MaxInt64
+	default:
+		return y
+	}
+}
+
+// orderMillis is the value at row i of an order column as a RANGE frame measures it: distances count, not values.
 func orderMillis(v *batch.Vec, i int, desc bool) int64 {
 	var x int64
 	switch {
@@ -397,7 +410,7 @@ func orderMillis(v *batch.Vec, i int, desc bool) int64 {
 		x = v.I64[v.Idx(i)]
 	}
 	if desc {
-		return -x
+		return ^x // -x-1: every number has one, the lowest too
 	}
 	return x
 }

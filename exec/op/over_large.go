@@ -295,7 +295,8 @@ func (f *overFrames) before(o *overFinal, p *overPlace, c *overCursor, end bool)
 	if null {
 		return c.num <= p.row.num
 	}
-	return x < p.orderValue+d || end && x == p.orderValue+d
+	limit := frameEnd(p.orderValue, d)
+	return x < limit || end && x == limit
 }
 
 // slide plans the steps to the frame of the row at hand, and a result.

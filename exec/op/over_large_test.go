@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,7 +16,8 @@ import (
 // A partition that is read in parts gives what one in memory gives, for every function and kind of frame.
 func TestOverFinalLarge(t *testing.T) {
 	frames := []expr.Frame{running(true), running(false), {Rows: true, Lo: -3, Hi: 2}, {Rows: true, Lo: 1, Hi: 4}, {Lo: 0, Hi: expr.UnboundedFollowing},
-		{Lo: -2, Hi: 1}, {Lo: expr.UnboundedPreceding, Hi: expr.UnboundedFollowing}, {Rows: true, Lo: -3000, Hi: -1}}
+		{Lo: -2, Hi: 1}, {Lo: expr.UnboundedPreceding, Hi: expr.UnboundedFollowing}, {Rows: true, Lo: -3000, Hi: -1},
+		{Lo: -math.MaxInt64, Hi: 0}, {Lo: 1, Hi: math.MaxInt64 - 1}}
 	for seed := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
 		order := SortKey{Col: 2, Desc: seed%2 == 1, NullsFirst: seed%3 == 0}
