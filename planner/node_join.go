@@ -383,7 +383,8 @@ func (n *Join) unique(p *phys, i int) []int {
 }
 
 func (n *Join) lower(l *lowering, x *exec.Node, p *phys) {
-	spec := op.JoinSpec{Kind: n.Kind, Cond: n.Cond, Session: l.b.session, Output: x.Output}
+	mini, _ := l.b.miniBatch() // without a size there is none, as of a Top-N
+	spec := op.JoinSpec{Kind: n.Kind, Cond: n.Cond, Session: l.b.session, Output: x.Output, Mini: mini}
 	for i, in := range []*op.JoinInput{&spec.Left, &spec.Right} {
 		*in = op.JoinInput{Schema: p.schema(i), Keys: n.keyCols(i), Unique: n.unique(p, i), TTL: hinted(n.TTL[i], l.ttl()),
 			InsertOnly: p.mode(i) == types.AppendOnly}

@@ -145,7 +145,7 @@ var settings = map[string]setting{
 	keyMaterialize:     {def: "AUTO", values: []string{"AUTO", "NONE", "FORCE"}, doc: "materialise an updating query before a sink with another key"},
 	keyRowtimeInserter: {def: "ENABLED", values: []string{"ENABLED", "DISABLED"}, doc: "the rowtime column becomes the record's timestamp"},
 	keyZone:            {typ: zoneSetting, def: "default", doc: "session time zone; default = the machine's"},
-	keyMiniBatch:       {typ: boolSetting, def: "false", doc: "results of GROUP BY and Top-N wait for more rows: fewer updates, more latency"},
+	keyMiniBatch:       {typ: boolSetting, def: "false", doc: "results of GROUP BY and Top-N, and rows of joins, wait for more rows: fewer updates, less work, more latency"},
 	keyMiniSize:        {typ: intSetting, def: "-1", min: -1, doc: "rows after which the results of a mini-batch leave; needed with mini-batches"},
 	keyMiniLatency:     {typ: durationSetting, def: "0", doc: "time after which they leave at the latest; needed with mini-batches"},
 	keyHints:           {typ: boolSetting, def: "true", doc: "whether OPTIONS hints are allowed"},

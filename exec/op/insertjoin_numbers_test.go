@@ -15,13 +15,16 @@ import (
 
 func TestInsertJoinNumbers(t *testing.T) {
 	s := types.NewSchema(types.Column{Name: "k", Type: types.BigIntType}, types.Column{Name: "v", Type: types.BigIntType}, types.Column{Name: "w", Type: types.BigIntType})
-	for seed := range int64(6) {
+	for seed := range int64(8) {
 		rnd := rand.New(rand.NewSource(seed))
 		side := JoinInput{Schema: s, Keys: []int{0}, InsertOnly: true}
 		spec := JoinSpec{Kind: InnerJoin, Left: side, Right: side, NullSafe: []bool{false}, Output: concat(s, s)}
 		budget := int64(64 << 20)
 		if seed%3 == 0 {
 			budget = 1 << 16 // on disk
+		}
+		if seed%2 == 1 {
+			spec.Mini = MiniBatch{Size: []int{700, 3000, 1 << 20, 1 << 20}[seed/2]}
 		}
 		h := newStateHarness(t, budget)
 		o := openOp(t, NewJoin(spec), h)
@@ -31,6 +34,7 @@ func TestInsertJoinNumbers(t *testing.T) {
 		got, want := map[string]int{}, map[string]int{}
 		for round := range 16 {
 			if round == 9 {
+				fold(t, got, atBarrier(t, o).take())
 				h.seal()
 				h.restart()
 				o = openOp(t, NewJoin(spec), h)
@@ -67,6 +71,7 @@ func TestInsertJoinNumbers(t *testing.T) {
 			}
 			fold(t, got, out.take())
 		}
+		fold(t, got, atBarrier(t, o).take())
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: %d different pairs, want %d", seed, len(got), len(want))
 		}

@@ -50,10 +50,20 @@ func (j *insertJoin) emitOwn() error {
 		}
 	}
 	rows := j.pairX
-	if j.pairX = j.pairX[:0]; len(rows) == 0 {
-		return nil
+	j.pairX = j.pairX[:0]
+	for len(rows) > 0 {
+		n := min(len(rows), batch.Size)
+		if err := j.emitUnmatched(rows[:n]); err != nil {
+			return err
+		}
+		rows = rows[n:]
 	}
-	if kind.HalfJoin() {
+	return nil
+}
+
+// emitUnmatched emits rows of the batch, some physical ones, with NULLs for the other side if that has columns in the output.
+func (j *insertJoin) emitUnmatched(rows []int32) error {
+	if j.spec.Kind.HalfJoin() {
 		return j.emit.Emit(&batch.Batch{N: j.b.N, Sel: rows, Cols: j.b.Cols})
 	}
 	defer j.out.Reset()

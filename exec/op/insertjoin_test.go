@@ -40,15 +40,21 @@ func TestInsertJoinRandom(t *testing.T) {
 		if seed%4 == 0 {
 			budget = 1 << 14 // on disk
 		}
+		if seed%5 < 2 {
+			spec.Mini = MiniBatch{Size: 1 + rnd.Intn(300), Latency: 1000}
+		}
 		s := newStateHarness(t, budget)
 		o := openOp(t, NewJoin(spec), s)
-		if _, ok := o.(*insertJoin); !ok {
+		if _, mini := o.(*miniJoin); mini != (spec.Mini.Size > 0) {
+			t.Fatalf("%T with %+v", o, spec.Mini)
+		} else if _, ok := o.(*insertJoin); !ok && !mini {
 			t.Fatalf("%T for inputs that only insert", o)
 		}
 		keys, text := 2+rnd.Intn(30), strings.Repeat("x", rnd.Intn(200))
 		got := map[string]int{}
 		for round := range 20 {
 			if round == 10 {
+				foldRows(t, got, atBarrier(t, o))
 				s.seal()
 				s.restart()
 				o = openOp(t, NewJoin(spec), s)
@@ -64,16 +70,33 @@ func TestInsertJoinRandom(t *testing.T) {
 			if err := o.Process(port, joinBatch([]*types.Schema{spec.Left.Schema, spec.Right.Schema}[port], rows...), out); err != nil {
 				t.Fatal(err)
 			}
-			log := out.take()
-			for i := range log {
-				log[i] = strings.ReplaceAll(log[i], "NULL", "-")
-			}
-			fold(t, got, log)
+			foldRows(t, got, out)
 		}
+		foldRows(t, got, atBarrier(t, o))
 		if want := m.result(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d, condition %t, null safe %t, cross %t:\n got %v\nwant %v", seed, m.cond, m.nullSafe, m.cross, sorted(got), sorted(want))
 		}
 	}
+}
+
+// atBarrier are the rows that o emits before a barrier.
+func atBarrier(t *testing.T, o exec.Operator) *rowCollector {
+	t.Helper()
+	out := &rowCollector{}
+	if _, err := o.OnBarrier(checkpoint.Barrier{ID: 1}, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// foldRows is fold for rows that write NULL as joinTestRow does.
+func foldRows(t *testing.T, table map[string]int, out *rowCollector) {
+	t.Helper()
+	log := out.take()
+	for i := range log {
+		log[i] = strings.ReplaceAll(log[i], "NULL", "-")
+	}
+	fold(t, table, log)
 }
 
 // A key with more matches than a batch has rows leaves in parts.

@@ -30,6 +30,8 @@ type JoinSpec struct {
 	Cond        expr.Expr // further condition over the left, then the right columns; nil = none
 	Session     expr.Session
 	Output      *types.Schema // left, then right columns; left columns for semi and anti joins
+	// Mini lets rows of inputs without updates and deletes wait for more.
+	Mini MiniBatch
 }
 
 // NewJoin is Flink's regular join (StreamingJoinOperator, StreamingSemiAntiJoinOperator): every change of a side is
@@ -37,6 +39,9 @@ type JoinSpec struct {
 // one subtask. Port 0 is the left side.
 func NewJoin(spec JoinSpec) func() exec.Operator {
 	if spec.insertsOnly() {
+		if spec.Mini.Size > 0 {
+			return func() exec.Operator { return &miniJoin{insertJoin: insertJoin{spec: spec}} }
+		}
 		return func() exec.Operator { return &insertJoin{spec: spec} }
 	}
 	return func() exec.Operator { return &join{spec: spec} }
