@@ -38,12 +38,16 @@ type sealSet struct {
 
 type sealTable struct {
 	t *table // for its options; its rows belong to the subtask
-	// records are the rows as a segment has them; nil: ents are in a.
+	// records are the rows as a segment has them; nil: they are in a, for a segment at locs, for Pebble at ents.
 	records *segmentBuf
 	a       arena
+	locs    []uint32 // with locDeleted
 	ents    []sealEnt
 	end     func() // gives back a, which is a view of the table's arena; nil: a holds copies
 }
+
+// locDeleted marks the location of a tombstone, which has 31 bits: the flags of a row that was not copied belong to the subtask.
+const locDeleted = 1 << 31
 
 func (st *sealTable) close() {
 	if st.records != nil {
@@ -60,7 +64,7 @@ func (st *sealTable) close() {
 type sealEnt struct {
 	hash    uint64
 	loc     uint32
-	deleted bool // a tombstone; the flags of a row that was not copied belong to the subtask
+	deleted bool // a tombstone
 }
 
 func (s *sealSet) close() {
@@ -83,7 +87,9 @@ func (t *table) takeDirty(seq uint16, inPlace bool) (sealTable, error) {
 	default:
 		st.a = newArena(t.b.budget)
 	}
-	if st.records == nil {
+	if inPlace && t.b.db == nil {
+		st.locs = t.dirty[:0] // in its place: what is read there is ahead
+	} else if st.records == nil {
 		st.ents = make([]sealEnt, 0, len(t.dirty))
 	}
 	for _, loc := range t.dirty {
@@ -93,6 +99,12 @@ func (t *table) takeDirty(seq uint16, inPlace bool) (sealTable, error) {
 		}
 		deleted := h.flags&rowDeleted != 0
 		switch {
+		case inPlace && t.b.db == nil:
+			at := loc
+			if deleted {
+				at |= locDeleted
+			}
+			st.locs = append(st.locs, at)
 		case inPlace:
 			st.ents = append(st.ents, sealEnt{h.hash, loc, deleted})
 		case st.records != nil:
@@ -109,8 +121,11 @@ func (t *table) takeDirty(seq uint16, inPlace bool) (sealTable, error) {
 		}
 		h.flags = h.flags&^rowDirty&(1<<rowSeqShift-1) | rowDisk | uint32(seq)<<rowSeqShift
 	}
-	t.dirty = t.dirty[:0]
-	t.dirtyBytes = 0
+	if t.dirtyBytes = 0; st.locs != nil {
+		t.dirty = nil // it is the set's now
+	} else {
+		t.dirty = t.dirty[:0]
+	}
 	return st, nil
 }
 

@@ -169,8 +169,8 @@ func (st *sealTable) writeTo(w *segmentWriter) error {
 		return st.records.writeTo(w, st.t.id)
 	}
 	view := table{id: st.t.id, a: st.a, head: st.t.head, ttl: st.t.ttl}
-	for _, e := range st.ents {
-		if err := w.row(&view, e.loc, e.deleted); err != nil {
+	for _, loc := range st.locs {
+		if err := w.row(&view, loc&^locDeleted, loc&locDeleted != 0); err != nil {
 			return err
 		}
 	}
