@@ -99,13 +99,14 @@ func (l *joinLog) add(side, i int, buf []byte, at []int) error {
 	return nil
 }
 
-// room is what memory a new root of n bytes gets: as much as roots take on average, if that is more. Where keys get their
-// rows by and by, most then stay where they are; where most stay with the first ones, little is wasted.
+// room is what memory a new root of n bytes gets: a quarter more than roots take on average, if that is more. Where keys get
+// their rows by and by, most then stay where they are; where most stay with the first ones, little is wasted.
 func (l *joinLog) room(n int) int {
 	if l.made < joinLogSample {
 		return n
 	}
-	return max(n, min(int(l.bytes/l.made), joinLogAhead*n))
+	average := int(l.bytes / l.made)
+	return max(n, min(average+average/4, joinLogAhead*n))
 }
 
 // addFirst is addSome for a key without rows. Many rows are left to addSome.
@@ -166,7 +167,9 @@ func (l *joinLog) addSome(side, i int, buf []byte, at []int) (int, error) {
 	n := fitting(at, limit-(to-from))
 	rows := buf[at[0]:at[n]]
 	size := len(root) + len(rows)
-	end, err := l.roots.Extend(ref, len(rows), min(3*size, max(size, size-(to-from)+limit)))
+	// Little room: most keys that outgrow their first memory have nearly all their rows by then, and what a key does not use
+	// costs more than to move it, since memory that was not in use before has to be cleared.
+	end, err := l.roots.Extend(ref, len(rows), min(size+size/4, max(size, size-(to-from)+limit)))
 	if err != nil {
 		return 0, err
 	}
