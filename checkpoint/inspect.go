@@ -88,7 +88,7 @@ func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if abs, err := filepath.Abs(dir); err == nil && fs == vfs.Default {
+	if abs, err := filepath.Abs(dir); err == nil && vfs.Root(fs) == vfs.Default { // what is wrapped around it does not change whose the lock is
 		dir = abs
 		heldHere.Store(dir, true)
 	}

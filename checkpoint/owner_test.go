@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -170,5 +171,24 @@ func TestSavepoint(t *testing.T) {
 	}
 	if _, err := ReadSavepoint(mem, "/nowhere"); err == nil {
 		t.Fatal("a savepoint was read from nowhere")
+	}
+}
+
+// The process that holds a directory is told as its owner, and asking for it leaves the lock alone: closing any other descriptor of
+// the file would release it.
+func TestLockedByThisProcess(t *testing.T) {
+	dir := t.TempDir()
+	o, err := OwnDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := Locked(dir); err != nil || pid != os.Getpid() {
+		t.Errorf("held by %d, %v; want %d", pid, err, os.Getpid())
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := Locked(dir); err != nil || pid != 0 {
+		t.Errorf("held by %d, %v; want nobody", pid, err)
 	}
 }
