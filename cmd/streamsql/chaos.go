@@ -121,6 +121,7 @@ the reason), 1 something failed, 2 the SQL or the configuration is wrong.`, errs
 		o.ID = hex.EncodeToString(b[:])
 	}
 	rep, err := chaos.Run(ctx, o)
+	_, only := err.(*chaos.LeftError) // of what was made, not of what was found: the report is as good as ever
 	switch {
 	case ctx.Err() != nil:
 		var left *chaos.LeftError
@@ -128,12 +129,12 @@ the reason), 1 something failed, 2 the SQL or the configuration is wrong.`, errs
 			fail(errs, left, source{})
 		}
 		return exitSignal + int(syscall.SIGINT)
-	case err != nil:
+	case err != nil && !only:
 		return max(fail(errs, err, src), exitFailed)
 	}
-	err = errors.Join(rep.Text(out), writeReport(jsonFile, rep.JSON), writeReport(htmlFile, rep.HTML), writeReport(junitFile, rep.JUnit))
+	err = errors.Join(err, rep.Text(out), writeReport(jsonFile, rep.JSON), writeReport(htmlFile, rep.HTML), writeReport(junitFile, rep.JUnit))
 	if err != nil {
-		return fail(errs, err, source{})
+		return max(fail(errs, err, source{}), exitFailed)
 	}
 	return map[string]int{chaos.Exact: exitOK, chaos.Violated: exitViolated, chaos.Inconclusive: exitInconclusive}[rep.Verdict]
 }

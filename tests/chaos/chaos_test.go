@@ -321,6 +321,8 @@ func TestRefused(t *testing.T) {
 		{"shadow exists", toTopic, []string{"--id", "taken"}, 2, "exists already"},
 		{"unknown fault", toTopic, []string{"--faults", "kill"}, 2, `did you mean "kill9"?`},
 		{"sink that is read", toTopic + "SET 'pipeline.name' = 'second'; INSERT INTO w SELECT TIMESTAMP '2024-01-01 00:00:00', id, amount FROM k;", nil, 2, "both written and read"},
+		{"server without a command", toTopic, []string{"--faults", "server"}, 2, "fault server needs a command"},
+		{"command fails", toTopic, []string{"--faults", "server", "--server-fault", "echo gone; exit 3"}, 4, "echo gone; exit 3: exit status 3: gone"},
 		{"print", "CREATE TABLE o (id BIGINT) WITH ('connector' = 'print'); INSERT INTO o SELECT id FROM orders;", nil, 4, "cannot be read back"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // interval is the time between checkpoints in a check: short, so that faults meet every part of the protocol.
@@ -35,7 +37,8 @@ type runner struct {
 }
 
 // Run checks a job. The report holds what was found also when an error, or the end of ctx, cut the check short. What it made in
-// systems is removed again, unless it is to be kept; an error that is, or holds, a LeftError says that it could not be.
+// systems is removed again, unless it is to be kept; an error that is, or holds, a LeftError says that it could not be. When it is
+// one, nothing else failed.
 func Run(ctx context.Context, o Options) (rep *Report, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -54,8 +57,13 @@ func Run(ctx context.Context, o Options) (rep *Report, err error) {
 			rep.NotCovered = append(rep.NotCovered, fmt.Sprintf("what was left when the time was up (--timeout %s)", o.Timeout))
 			err = nil
 		}
-		if left := r.clean(); left != nil {
-			err = errors.Join(err, &LeftError{left})
+		if cause := r.clean(); cause != nil {
+			var left error = &LeftError{diag.New(diag.External, diag.Pos{}, "not all shadows are removed").Wrap(cause).
+				WithHint("when their systems answer, streamsql chaos FILE --clean %s removes them", o.ID)}
+			if err != nil {
+				left = errors.Join(err, left)
+			}
+			err = left
 		}
 		rep.Seconds = time.Since(begun).Seconds()
 		rep.conclude()
@@ -81,7 +89,7 @@ func Run(ctx context.Context, o Options) (rep *Report, err error) {
 type LeftError struct{ Err error }
 
 // Error implements error.
-func (e *LeftError) Error() string { return "not all shadows are removed: " + e.Err.Error() }
+func (e *LeftError) Error() string { return e.Err.Error() }
 
 // Unwrap is why.
 func (e *LeftError) Unwrap() error { return e.Err }

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// comesBack bounds how long a server is on its way up: a broker on a loaded machine takes minutes.
+const comesBack = 10 * time.Minute
+
 // bounce has the user's command kill and restart a broker or a database under a process at work, waits until the systems of all
 // sinks answer again, and lets the jobs come to their end.
 func (u *run) bounce(ctx context.Context, f *fault) (done bool, err error) {
@@ -52,7 +55,7 @@ func (r *runner) command(ctx context.Context, text string) error {
 		return err
 	}
 	defer out.Close()
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, comesBack)
 	defer cancel()
 	cmd := exec.CommandContext(limited, "/bin/sh", "-c", text)
 	// A file and no pipe: a server that it starts may hold its output for ever. A group of its own, so that Ctrl-C reaches this
@@ -68,7 +71,7 @@ func (r *runner) command(ctx context.Context, text string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:
-		why = fmt.Sprintf("it did not end within %s", patience)
+		why = fmt.Sprintf("it did not end within %s", comesBack)
 	}
 	if said, err := os.ReadFile(out.Name()); err == nil && len(said) > 0 {
 		why += ": " + shorten(strings.TrimSpace(string(said)))
@@ -83,7 +86,7 @@ const answerWithin = 10 * time.Second
 // answer waits until the systems of all sinks answer, as they did before the user's command.
 func (r *runner) answer(ctx context.Context, run, command string) error {
 	for _, k := range r.job.sinks {
-		for deadline := time.Now().Add(patience); ; {
+		for deadline := time.Now().Add(comesBack); ; {
 			err := k.place.answers(ctx, run)
 			if err == nil {
 				break
@@ -92,7 +95,7 @@ func (r *runner) answer(ctx context.Context, run, command string) error {
 				return ctx.Err()
 			}
 			if time.Now().After(deadline) {
-				return &inconclusive{fmt.Sprintf("table %s: its system has not answered for %s after %q: %v", k.table.Name, patience, command, err),
+				return &inconclusive{fmt.Sprintf("table %s: its system has not answered for %s after %q: %v", k.table.Name, comesBack, command, err),
 					"the command of --server-fault has to start again what it stops"}
 			}
 			select {
