@@ -147,7 +147,7 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 		fmt.Fprintf(sb, "  %-17s %s\n", label+":", fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(sb, "%s\n", name)
-	line("delivery", "%s%s", s.Mode.Delivery, plan.guarantee(s.Mode.Delivery))
+	line("delivery", "%s%s", s.Mode.Delivery, plan.guarantee(s.Mode.Delivery, root))
 	line("reason", "%s", s.Mode.Reason)
 	if s.Reason != "" {
 		line("rows", "%s", s.Reason)
@@ -179,7 +179,7 @@ func (plan *Plan) delivery(sb *strings.Builder, s SinkPlan, root *phys) {
 }
 
 // guarantee says what the delivery is worth: the weakest link of sink and checkpoints.
-func (plan *Plan) guarantee(d connectors.Delivery) string {
+func (plan *Plan) guarantee(d connectors.Delivery, root *phys) string {
 	if d == connectors.TwoPhaseCommit && plan.conf.Enum(keyMode) == "AT_LEAST_ONCE" {
 		return " (rows can repeat after a failure: '" + keyMode + "' = AT_LEAST_ONCE)"
 	}
@@ -190,6 +190,9 @@ func (plan *Plan) guarantee(d connectors.Delivery) string {
 		}
 		return " (exactly once)"
 	case connectors.IdempotentUpsert:
+		if takesBack(root) {
+			return " (rows that the query takes back can stay after a failure)"
+		}
 		return " (exactly once in the final table)"
 	case connectors.AtLeastOnce:
 		return " (rows can repeat after a failure)"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Guarantees is what EXPLAIN GUARANTEES prints: what a job is worth after a failure, from each table read to each table written.
@@ -208,6 +209,10 @@ func (plan *Plan) commitSegment(s SinkPlan, root *phys) Segment {
 			seg.Guarantee = connectors.CanRepeat
 			seg.How = append(seg.How, "but the key is made of "+call.String()+": a replay writes other keys, and the earlier rows stay")
 		}
+		if takesBack(root) {
+			seg.Guarantee = connectors.CanRepeat
+			seg.How = append(seg.How, "but the query takes rows back: one that was written after the checkpoint stays when a replay, in which rows meet in another order, does not come by it")
+		}
 		for i := range root.fields {
 			if readBack(root, i, root.op.(*Sink).Target, false) != nil {
 				seg.Guarantee = connectors.CanRepeat
@@ -225,6 +230,29 @@ func (plan *Plan) commitSegment(s SinkPlan, root *phys) Segment {
 		seg.How = append(seg.How, s.Mode.Weakness)
 	}
 	return seg
+}
+
+// takesBack reports that a key of an upserted table can be written and, in a replay, never be met again: an operator deletes keys
+// by what else it holds or sees. Rows of two inputs meet in another order in a replay, and those of one in other batches, where an
+// insertion and its deletion leave nothing to write.
+func takesBack(root *phys) bool {
+	return retracts(root.in[0]) && slices.ContainsFunc(treeOf(root.in[0]), func(p *phys) bool {
+		if _, source := p.op.(*Scan); source || !retracts(p) || firstOfAll(p) {
+			return false
+		}
+		// Other operators without state pass deletions on that came to them.
+		return len(p.keyedBy) > 0 || !slices.ContainsFunc(p.in, retracts)
+	})
+}
+
+// retracts reports that p takes rows back that are not followed by another of their key: by deletions, or by -U, which it is
+// asked for where a condition can leave the row after it out.
+func retracts(p *phys) bool { return p.trait.Delete != NoDelete || p.trait.Update == BeforeAndAfter }
+
+// firstOfAll reports a Top-1 of rows that only come: which row it is changes, but a key that has one keeps one.
+func firstOfAll(p *phys) bool {
+	n, ok := p.op.(*Rank)
+	return ok && n.From <= 1 && n.To == 1 && n.ToColumn < 0 && p.mode(0) == types.AppendOnly
 }
 
 func orElse(s, other string) string {
