@@ -68,9 +68,9 @@ func TestShowCheckpoints(t *testing.T) {
 				t.Errorf("run %d: %q", run, r)
 			}
 		}
-		// The sum, the restore when there was one, and the sink.
-		if len(notices) != 2+run || run > 0 && !strings.HasPrefix(notices[1], "j: restored from checkpoint ") || !strings.Contains(notices[1+run], "f], columns=[id]): pre-commit p50 ") ||
-			!strings.Contains(notices[1+run], ", commit p50 ") {
+		// The sum, the restore when there was one, the disk, and the sink.
+		if len(notices) != 3+run || !strings.HasPrefix(notices[1+run], "j: fsync: p50 ") || run > 0 && !strings.HasPrefix(notices[1], "j: restored from checkpoint ") ||
+			!strings.Contains(notices[2+run], "f], columns=[id]): pre-commit p50 ") || !strings.Contains(notices[2+run], ", commit p50 ") {
 			t.Errorf("run %d: %q", run, notices)
 		}
 		if n := notices[0]; !strings.HasPrefix(n, "j: 1 completed (success rate 100.0 %), duration p50 ") || !strings.HasSuffix(n, "; 0 failed in a row, 3 more are tolerated") {
