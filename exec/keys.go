@@ -295,33 +295,3 @@ func decodeColumn(key []byte, c *batch.ColBuilder) ([]byte, error) {
 	c.AppendI64(int64(binary.LittleEndian.Uint64(key)))
 	return key[8:], nil
 }
-
-// SkipColumn is key without its first value, one of type t. Damaged keys give an empty rest.
-func SkipColumn(key []byte, t types.Type) []byte {
-	if len(key) == 0 || key[0] == 0 {
-		return key[min(len(key), 1):]
-	}
-	n := 9
-	switch p := t.Phys(); {
-	case t.IsNested():
-		_, rest, err := types.DecodeValue(string(key), t)
-		if err != nil {
-			return nil
-		}
-		return key[len(key)-len(rest):]
-	case p == types.PhysStr:
-		l, w := binary.Uvarint(key[1:])
-		if w <= 0 || l > uint64(len(key)) {
-			return nil
-		}
-		n = 1 + w + int(l)
-	case p == types.PhysBool:
-		n = 2
-	case p == types.PhysI128:
-		n = 17
-	}
-	if n > len(key) {
-		return nil
-	}
-	return key[n:]
-}

@@ -34,23 +34,6 @@ type distinctSet struct {
 	index *cellIndex
 }
 
-// openIndex opens the index named name. Keys begin with windowKey; groupHash is the hash of the group a key belongs to.
-func (d *distinctSet) openIndex(s exec.Subtask, name string, groupHash func(key []byte) uint64) (err error) {
-	if d.index, err = openCellIndex(s, name); err != nil || len(d.index.cells) > 0 || d.table.Len() == 0 {
-		return err
-	}
-	// State of a time without an index.
-	var failed error
-	err = d.table.Visit(func(key, _ []byte) bool {
-		failed = d.index.add(windowEnd(key), groupHash(key), key[8:])
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
-	}
-	return err
-}
-
 // probe looks up (group, value) for every row of the batch whose argument is not NULL; others get no key bytes of a
 // value, only the group's, and are never counted.
 func (d *distinctSet) probe(b *batch.Batch, groups *checkpoint.Keys) error {
@@ -192,10 +175,10 @@ func (d *distinctSet) drop() error {
 	return nil
 }
 
-// openIndexes opens the indexes of the distinct sets; state is the name of the main table.
-func (c *aggCore) openIndexes(s exec.Subtask, state string, groupHash func(key []byte) uint64) error {
+// openIndexes opens the indexes of the distinct sets, whose keys begin with windowKey; state is the name of the main table.
+func (c *aggCore) openIndexes(s exec.Subtask, state string) (err error) {
 	for _, d := range c.distinct {
-		if err := d.openIndex(s, state+".distinct."+strconv.Itoa(d.arg)+".index", groupHash); err != nil {
+		if d.index, err = openCellIndex(s, state+".distinct."+strconv.Itoa(d.arg)+".index"); err != nil {
 			return err
 		}
 	}

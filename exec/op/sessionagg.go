@@ -54,7 +54,7 @@ func (a *sessionResult) open(s exec.Subtask) error {
 		return err
 	}
 	// Values are in state while their session fires; a checkpoint has none.
-	return a.core.openIndexes(s, "windows", func([]byte) uint64 { return 0 })
+	return a.core.openIndexes(s, "windows")
 }
 
 // result appends the output row of a session, whose group in the core has this key, hash and row; none when retractions

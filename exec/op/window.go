@@ -130,7 +130,7 @@ func (w *windowAggregate) Open(s exec.Subtask) error {
 	}
 	w.cache = newWindowCache(w)
 	w.scheduleAll()
-	return w.core.openIndexes(s, "windows", w.groupHash)
+	return w.core.openIndexes(s, "windows")
 }
 
 // groupTimes is the event time that had passed for each key group when the restored checkpoint was taken.

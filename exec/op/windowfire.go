@@ -72,15 +72,6 @@ func (w *windowAggregate) eachDue(before exec.Watermark, f func(end int64) error
 	return nil
 }
 
-// groupHash is the hash of the group key inside a key of a distinct set: cell, group key, value.
-func (w *windowAggregate) groupHash(key []byte) uint64 {
-	rest := key[8:]
-	for _, c := range w.spec.Keys {
-		rest = exec.SkipColumn(rest, w.spec.Input.Columns[c].Type)
-	}
-	return checkpoint.HashKey(key[8 : len(key)-len(rest)])
-}
-
 // fire emits a window and forgets the cells that no later window needs.
 func (w *windowAggregate) fire(end int64, out exec.Emitter) error {
 	switch w.share {
