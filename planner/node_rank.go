@@ -283,9 +283,11 @@ func (n *Rank) grows(ttl int64) string {
 func (n *Rank) lower(l *lowering, x *exec.Node, p *phys) {
 	in := p.schema(0)
 	mini, _ := l.b.miniBatch() // without a size there is none, and each change leaves, as in Flink
-	each := l.versions || mini.Size == 0
+	if l.versions {
+		mini = op.MiniBatch{}
+	}
 	if keep, _, ok := n.deduplicates(); ok {
-		spec := op.DedupSpec{Input: in, Key: n.Partition, Time: n.Order[0].Col, Last: keep == "LastRow", EmitUpdateBefore: p.before(), EachChange: each, TTL: l.ttl()}
+		spec := op.DedupSpec{Input: in, Key: n.Partition, Time: n.Order[0].Col, Last: keep == "LastRow", EmitUpdateBefore: p.before(), EachChange: mini.Size == 0, TTL: l.ttl()}
 		if p.in[0].fields[spec.Time].Time == Proctime {
 			spec.Time = -1
 		}
@@ -293,7 +295,7 @@ func (n *Rank) lower(l *lowering, x *exec.Node, p *phys) {
 		return
 	}
 	spec := op.RankSpec{Input: in, Partition: n.Partition, Order: opKeys(n.Order), Strategy: n.strategy(p), From: n.From, To: n.To,
-		ToColumn: n.ToColumn, Number: n.Number != "", EmitUpdateBefore: p.before(), TTL: l.ttl(), EachChange: each, Mini: mini, Output: x.Output}
+		ToColumn: n.ToColumn, Number: n.Number != "", EmitUpdateBefore: p.before(), TTL: l.ttl(), Mini: mini, Output: x.Output}
 	switch spec.Strategy {
 	case op.RankAppend:
 		if n.arrival() {

@@ -213,7 +213,7 @@ func operatorCases(b testing.TB) []operatorCase {
 		{"dedup-last", 1, NewDedup(DedupSpec{Input: s, Key: []int{0}, Time: 2, Last: true, EmitUpdateBefore: true})},
 		{"normalize", 1, NewNormalize(NormalizeSpec{Input: s, Key: []int{0}, EmitUpdateBefore: true})},
 		{"match", 1, NewMatch(matchBench(b, s))},
-		{"top10", 1, NewRank(RankSpec{Input: s, Strategy: RankAppend, Partition: []int{0}, Order: []SortKey{{Col: 1, Desc: true}}, From: 1, To: 10, ToColumn: -1, EmitUpdateBefore: true, Output: s})},
+		{"top10", 1, NewRank(RankSpec{Input: s, Strategy: RankAppend, Partition: []int{0}, Order: []SortKey{{Col: 1, Desc: true}}, From: 1, To: 10, ToColumn: -1, EmitUpdateBefore: true, Mini: MiniBatch{Size: 1}, Output: s})},
 		{"join", 2, NewJoin(JoinSpec{Kind: InnerJoin, Left: side, Right: side, NullSafe: []bool{false}, Output: concat(s, s)})},
 	}
 }

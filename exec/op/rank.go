@@ -39,11 +39,10 @@ type RankSpec struct {
 	Number           bool
 	EmitUpdateBefore bool
 	TTL              int64 // ms, 0 = none
-	// EachChange asks for all changes of an append-only input, as Flink sends them; a temporal join reads them as versions. Else those
-	// of a batch may be merged.
-	EachChange bool
-	Mini       MiniBatch     // without EachChange
-	Output     *types.Schema // the input's columns, and with Number the place
+	// Mini merges changes of an append-only input. Size 0 asks for each of them, as Flink sends them without mini-batches; a
+	// temporal join reads them as versions.
+	Mini   MiniBatch
+	Output *types.Schema // the input's columns, and with Number the place
 }
 
 // NewRank is Flink's streaming Top-N. Rows must be exchanged by Partition. Without the place in the output, and from the
@@ -57,7 +56,7 @@ func NewRank(spec RankSpec) func() exec.Operator {
 			return &retractRank{rankCore: core}
 		case spec.Strategy == RankAppend && len(spec.Order) == 0:
 			return &firstRank{rankCore: core}
-		case spec.Strategy == RankAppend && !spec.EachChange && spec.ToColumn < 0 && spec.To <= listMax:
+		case spec.Strategy == RankAppend && spec.Mini.Size > 0 && spec.ToColumn < 0 && spec.To <= listMax:
 			return &listRank{rankCore: core}
 		case spec.ToColumn < 0 && spec.From == 1 && spec.To == 1:
 			return &topOne{rankCore: core}

@@ -50,7 +50,7 @@ func rankSpec(s RankStrategy, from, to int64, number bool) RankSpec {
 		out = append(out, types.Column{Name: "rn", Type: types.BigIntType.NotNull()})
 	}
 	return RankSpec{Input: rankInput, Partition: []int{0}, Order: []SortKey{{Col: 1}}, Strategy: s, UniqueKey: []int{0, 2},
-		From: from, To: to, ToColumn: -1, Number: number, EmitUpdateBefore: true, Output: types.NewSchema(out...)}
+		From: from, To: to, ToColumn: -1, Number: number, EmitUpdateBefore: true, Mini: MiniBatch{Size: 1}, Output: types.NewSchema(out...)}
 }
 
 // rankLog runs rows one by one and gives the changes of each as "k|v|id|n[|place]" without the columns not asked for.
