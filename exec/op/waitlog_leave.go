@@ -141,7 +141,7 @@ func (w *waitLog) leaveDue(due []dueChunk, size int, upTo int64, f waitVisitor) 
 	if err := w.flush(f); err != nil {
 		return err
 	}
-	w.forget(due, upTo)
+	w.forget(due)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (w *waitLog) leaveMany(due []dueChunk, upTo int64, f waitVisitor) error {
 		return err
 	}
 	w.entries, w.sorted = nil, nil
-	return parts(func(part []dueChunk, _ int) error { w.forget(part, upTo); return nil })
+	return parts(func(part []dueChunk, _ int) error { w.forget(part); return nil })
 }
 
 // emitMany is emit for rows of chunks that are looked up as they are needed.
@@ -444,7 +444,7 @@ func (w *waitLog) flush(f waitVisitor) error {
 }
 
 // forget removes chunks from which all rows have left.
-func (w *waitLog) forget(due []dueChunk, upTo int64) {
+func (w *waitLog) forget(due []dueChunk) {
 	for i := range due {
 		d := &due[i]
 		c := d.chunk()

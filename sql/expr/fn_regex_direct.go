@@ -184,14 +184,14 @@ func span(set runeSet, lo, hi int) (out [][]directStep, ok bool) {
 			s.set[c] = true
 		}
 	}
-	out255 := 0
+	missing := 0
 	for c, in := range s.set {
 		if !in {
-			out255++
+			missing++
 			s.not = byte(c)
 		}
 	}
-	s.only = out255 == 1
+	s.only = missing == 1
 	return [][]directStep{{s}}, true
 }
 
