@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -312,11 +313,11 @@ func (c *Coordinator) declined(e Declined) []Action {
 	if a == nil || a.publishing {
 		return c.publishReady()
 	}
-	cause := AbortDeclined
-	if !e.NotReady {
-		cause = AbortFailed
+	why := Abort{Cause: AbortFailed, Reason: e.Reason, Subtasks: []SubtaskID{e.Subtask}}
+	if e.NotReady {
+		why.Cause = AbortDeclined
 	}
-	out := c.giveUp(a, cause, e.Reason, []SubtaskID{e.Subtask}, !e.NotReady, e.Now)
+	out := c.giveUp(a, why, e.Err, e.Now)
 	if c.done {
 		return out
 	}
@@ -336,7 +337,7 @@ func (c *Coordinator) publishReady() []Action {
 		}
 		var out []Action
 		for _, old := range slices.Clone(c.running[:i]) {
-			out = append(out, c.giveUp(old, AbortSubsumed, "", nil, false, a.started)...)
+			out = append(out, c.giveUp(old, Abort{Cause: AbortSubsumed}, nil, a.started)...)
 		}
 		a.publishing = true
 		return append(out, Publish{Checkpoint: c.manifest(a)})
@@ -384,26 +385,36 @@ func (c *Coordinator) pending(id ID) []Committable {
 	return out
 }
 
-// giveUp ends a pending checkpoint. Its id stays used and what its sinks pre-committed stays carried.
-func (c *Coordinator) giveUp(a *attempt, cause AbortCause, reason string, who []SubtaskID, counts bool, now time.Time) []Action {
+// giveUp ends a pending checkpoint. err is the failure behind it, nil where why has a reason of its own. The id stays used and
+// what sinks pre-committed stays carried.
+func (c *Coordinator) giveUp(a *attempt, why Abort, err error, now time.Time) []Action {
 	c.running = slices.DeleteFunc(c.running, func(b *attempt) bool { return b == a })
 	c.lastEnd = now
-	out := []Action{Abort{ID: a.id, Cause: cause, Reason: reason, Subtasks: who}}
+	said := errorf(diag.External, "checkpoint %d %s%s", a.id, why.Cause, because(why.Reason, why.Subtasks)).Wrap(err)
+	why.ID = a.id
+	if err != nil {
+		why.Reason = err.Error()
+	}
+	counts := why.Cause == AbortExpired || why.Cause == AbortFailed
 	if counts {
 		c.failures++
 	}
 	switch {
 	case a.id == c.stopID:
-		out = append(out, c.fail(errorf(diag.External, "the last checkpoint %d %s%s", a.id, cause, because(reason, who)).
-			WithHint("nothing is lost: start the job again, it resumes at checkpoint %d", c.published)))
+		said.Message = "the last " + said.Message
+		return []Action{why, c.fail(said.WithHint("nothing is lost: start the job again, it resumes at checkpoint %d", c.published))}
 	case counts && c.cfg.TolerableFailed >= 0 && c.failures > c.cfg.TolerableFailed:
-		out = append(out, c.fail(errorf(diag.External, "checkpoint %d %s%s", a.id, cause, because(reason, who)).
-			WithDetail("%d checkpoint(s) failed in a row, %d tolerated", c.failures, c.cfg.TolerableFailed).
-			WithHint("raise 'execution.checkpointing.timeout' or 'execution.checkpointing.tolerable-failed-checkpoints' if this load is expected")))
+		said.WithDetail("%d checkpoint(s) failed in a row, %d tolerated", c.failures, c.cfg.TolerableFailed).
+			WithHint("raise 'execution.checkpointing.timeout' or 'execution.checkpointing.tolerable-failed-checkpoints' if this load is expected")
+		if cause := (*diag.Error)(nil); errors.As(err, &cause) && cause.Hint != "" {
+			said.Hint = cause.Hint
+		}
+		return []Action{why, c.fail(said)}
 	}
-	return out
+	return []Action{why}
 }
 
+// because is where and why, to stand behind what happened.
 func because(reason string, who []SubtaskID) string {
 	var sb strings.Builder
 	for i, s := range who {
@@ -447,11 +458,11 @@ func (c *Coordinator) expire(now time.Time) []Action {
 				missing = append(missing, s)
 			}
 		}
-		reason := "no answer within " + c.cfg.Timeout.String()
+		why := Abort{Cause: AbortExpired, Reason: "no answer within " + c.cfg.Timeout.String(), Subtasks: missing}
 		if len(missing) == 0 {
-			reason = "an earlier barrier is still unanswered after " + c.cfg.Timeout.String()
+			why.Reason = "an earlier barrier is still unanswered after " + c.cfg.Timeout.String()
 		}
-		out = append(out, c.giveUp(a, AbortExpired, reason, missing, true, now)...)
+		out = append(out, c.giveUp(a, why, nil, now)...)
 		if c.done {
 			break
 		}
@@ -492,7 +503,7 @@ func (c *Coordinator) publishFailed(e PublishFailed) []Action {
 	// The manifest may be durable all the same. That is harmless: nothing of it is committed here before a later
 	// manifest lists the same committables, and a restore that finds it commits them.
 	a.publishing = false
-	out := c.giveUp(a, AbortFailed, e.Err.Error(), nil, true, e.Now)
+	out := c.giveUp(a, Abort{Cause: AbortFailed}, e.Err, e.Now)
 	if c.done {
 		return out
 	}

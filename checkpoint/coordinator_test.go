@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -189,7 +190,13 @@ func (x *transcript) event(t *testing.T, f []string) Event {
 	case "ack":
 		return Acked{ID: id(), Snapshot: Snapshot{Subtask: subtask(arg(2)), Committables: committables()}, Now: now}
 	case "decline":
-		return Declined{ID: id(), Subtask: subtask(arg(2)), Reason: "because", NotReady: has("notready"), Committables: committables(), Now: now}
+		d := Declined{ID: id(), Subtask: subtask(arg(2)), Committables: committables(), Now: now}
+		if d.NotReady = has("notready"); d.NotReady {
+			d.Reason = "because"
+		} else {
+			d.Err = errors.New("because")
+		}
+		return d
 	case "published":
 		return Published{ID: id(), Now: now}
 	case "publish-failed":
@@ -267,4 +274,25 @@ func actionText(a Action) string {
 		return fmt.Sprintf("stop %s at %d", a.Mode, a.ID)
 	}
 	return fmt.Sprintf("%#v", a)
+}
+
+// The failure that ends a job because of its checkpoints says what failed, with the remedy for that.
+func TestCheckpointFailureHasItsCause(t *testing.T) {
+	cause := errorf(diag.External, "cannot write").Wrap(io.ErrShortWrite).WithHint("make room")
+	s, now := SubtaskID{Operator: "op"}, time.Unix(0, 0)
+	for _, e := range []Event{Declined{ID: 1, Subtask: s, Err: cause, Now: now}, PublishFailed{ID: 1, Err: cause, Now: now}} {
+		c := NewCoordinator(CoordinatorConfig{Subtasks: []SubtaskID{s}}, nil, true, now)
+		c.Step(Due{Now: now})
+		if _, published := e.(PublishFailed); published {
+			c.Step(Acked{ID: 1, Snapshot: Snapshot{Subtask: s}, Now: now})
+		}
+		out := c.Step(e)
+		if len(out) != 2 || out[0].(Abort).Reason != cause.Error() {
+			t.Fatalf("%T: %+v", e, out)
+		}
+		var got *diag.Error
+		if err := out[1].(Fail).Err; !errors.Is(err, io.ErrShortWrite) || !errors.As(err, &got) || got.Hint != "make room" || strings.Count(err.Error(), "cannot write") != 1 {
+			t.Errorf("%T: %v, hint %q", e, err, got.Hint)
+		}
+	}
 }

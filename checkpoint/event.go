@@ -13,7 +13,7 @@ type Event interface{ event() }
 type (
 	// Tick tells the time. Needed at every NextWake.
 	Tick struct{ Now time.Time }
-	// Due asks for a checkpoint as soon as the limits allow: on demand, or because much state is dirty.
+	// Due asks for a checkpoint as soon as the limits allow.
 	Due struct {
 		Now       time.Time
 		Savepoint bool
@@ -29,8 +29,9 @@ type (
 	Declined struct {
 		ID           ID
 		Subtask      SubtaskID
-		Reason       string
-		NotReady     bool // not a failure: the subtask is still starting or a snapshot is still being written
+		NotReady     bool   // not a failure: the subtask is still starting or a snapshot is still being written
+		Reason       string // with NotReady
+		Err          error  // else: what failed
 		Committables []Committable
 		Now          time.Time
 	}

@@ -51,7 +51,13 @@ func ack(id ID, s string) func(time.Time) Event {
 }
 func decline(id ID, s string, notReady bool, reason string) func(time.Time) Event {
 	return func(now time.Time) Event {
-		return Declined{ID: id, Subtask: subtask(s), NotReady: notReady, Reason: reason, Now: now}
+		d := Declined{ID: id, Subtask: subtask(s), NotReady: notReady, Now: now}
+		if notReady {
+			d.Reason = reason
+		} else {
+			d.Err = errors.New(reason)
+		}
+		return d
 	}
 }
 func published(id ID) func(time.Time) Event {

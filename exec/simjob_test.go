@@ -365,7 +365,7 @@ func (s *simSource) advance() {
 			c.queue = append(c.queue, message{kind: msgBarrier, input: s.id.Index, barrier: b})
 		}
 		if !b.Final && w.chance(20) {
-			a.send(checkpoint.Declined{ID: b.ID, Subtask: s.id, NotReady: w.chance(2), Reason: "not ready"})
+			a.send(declined(b.ID, s.id, w.chance(2), "not ready"))
 			return
 		}
 		snap := checkpoint.Snapshot{Subtask: s.id}
@@ -520,7 +520,8 @@ func (t *simTask) submit(cut *checkpoint.Acked, final bool) {
 
 // refuse answers a barrier with what was pre-committed at it, without a snapshot.
 func (t *simTask) refuse(cut *checkpoint.Acked, why string) {
-	d := checkpoint.Declined{ID: cut.ID, Subtask: t.head.id, Reason: why, Committables: cut.Snapshot.Committables}
+	d := declined(cut.ID, t.head.id, false, why)
+	d.Committables = cut.Snapshot.Committables
 	if t.a.w.wrong == "a declined snapshot's committables are dropped" {
 		d.Committables = nil
 	}
@@ -567,5 +568,16 @@ func (t *simTask) giveUp(id checkpoint.ID) {
 
 // decline answers a barrier that came after its checkpoint was given up, or to a task that is not ready.
 func (t *simTask) decline(id checkpoint.ID) {
-	t.a.send(checkpoint.Declined{ID: id, Subtask: t.head.id, NotReady: true, Reason: "not ready"})
+	t.a.send(declined(id, t.head.id, true, "not ready"))
+}
+
+// declined is the event of a subtask that takes no part, because of why.
+func declined(id checkpoint.ID, s checkpoint.SubtaskID, notReady bool, why string) checkpoint.Declined {
+	d := checkpoint.Declined{ID: id, Subtask: s, NotReady: notReady}
+	if notReady {
+		d.Reason = why
+	} else {
+		d.Err = errors.New(why)
+	}
+	return d
 }

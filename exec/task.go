@@ -353,7 +353,7 @@ func (t *task) answer(ctx context.Context, id checkpoint.ID, p cutPart) {
 	if p.finish != nil {
 		files, err := p.finish(ctx)
 		if err != nil {
-			declined.Reason, declined.Now = err.Error(), now()
+			declined.Err, declined.Now = err, now()
 			t.at.send(declined)
 			return
 		}
