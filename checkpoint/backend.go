@@ -169,16 +169,6 @@ func (b *Backend) addTable(op OperatorID, o TableOptions) *table {
 	return t
 }
 
-// DirtyBytes is the size of the rows changed since the last Seal: a reason for an early checkpoint.
-func (b *Backend) DirtyBytes() (n int64) {
-	for _, t := range b.tables {
-		if t != nil {
-			n += t.dirtyBytes
-		}
-	}
-	return n
-}
-
 // Close releases memory and removes the working files. It waits for the asynchronous part of a seal that has begun.
 func (b *Backend) Close() error {
 	b.cutMu.Lock()

@@ -102,9 +102,6 @@ func (w Waiting) At(now time.Time) string {
 	return fmt.Sprintf("%s for %s", w, Short(now.Sub(w.Since)))
 }
 
-// IsEnded tells whether nothing more will happen to the checkpoint.
-func (t *Trace) IsEnded() bool { return t.State != TraceInProgress && t.State != TraceCompleted }
-
 // Duration is from the trigger to the commit point, or to when it was given up; so far, at now, when it is in progress.
 func (t *Trace) Duration(now time.Time) time.Duration {
 	switch {

@@ -276,9 +276,6 @@ func (v *Values) Sub(prefix string) *Values {
 	return &s
 }
 
-// FullKey is key as the user writes it, with the prefix of a Sub view.
-func (v *Values) FullKey(key string) string { return v.prefix + key }
-
 // Pos is where key, or the deprecated key that stands for it, was written.
 func (v *Values) Pos(key string) diag.Pos {
 	if k, ok := v.written(v.prefix + key); ok {
@@ -376,28 +373,6 @@ func (v *Values) List(key string) []string {
 	for part := range strings.SplitSeq(s, ";") {
 		if part = strings.TrimSpace(part); part != "" {
 			out = append(out, part)
-		}
-	}
-	return out
-}
-
-// WithPrefix are the options that start with prefix, e.g. "properties.", keyed by what follows it.
-func (v *Values) WithPrefix(prefix string) map[string]string {
-	out := map[string]string{}
-	for _, key := range v.t.Options.Keys() {
-		if rest, ok := strings.CutPrefix(key, v.prefix+prefix); ok && rest != "" {
-			out[rest], _ = v.t.Options.Get(key)
-		}
-	}
-	return out
-}
-
-// DeprecatedKeys lists the deprecated keys the user wrote, as "old: use new", for a notice.
-func (v *Values) DeprecatedKeys() []string {
-	var out []string
-	for _, key := range v.t.Options.Keys() {
-		if o := v.opts[key]; o.Deprecated != "" {
-			out = append(out, key+": use "+o.Deprecated)
 		}
 	}
 	return out

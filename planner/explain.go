@@ -10,7 +10,6 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql"
 	"github.com/streamsql/streamsql/sql/diag"
-	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Explain is the text of EXPLAIN: the logical plan as written, the physical plan, and how each sink is written.
@@ -331,11 +330,3 @@ func (plan *Plan) latency(d connectors.Delivery) string {
 }
 
 func shortDuration(d time.Duration) string { return millis(d.Milliseconds()) }
-
-// ResultKinds is the changelog of a SELECT's rows in Flink's notation.
-func (plan *Plan) ResultKinds() string {
-	if plan.Schema == nil {
-		return types.AppendOnly.Kinds()
-	}
-	return plan.roots[0].trait.String()
-}

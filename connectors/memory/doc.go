@@ -4,7 +4,7 @@
 // them is committed (two-phase commit), or at once.
 //
 // Feeds and queues live in a Bus, which outlives jobs: for the jobs of a process it plays the part of the outside world.
-// It also is what tests of the engine use: a Bus can be told to fail, to hold back rows, and to forget transactions.
+// It also is what tests of the engine use: a Bus can be told to fail, to hold back rows, and to abort transactions.
 //
 //	Feed.Append ──▶ reader ──▶ operators ──▶ writer ──PreCommit──▶ prepared ──Commit──▶ Queue.Next
 //	      ▲                                                          │

@@ -173,17 +173,6 @@ func (q *Queue) Expire() {
 	}
 }
 
-// Forget drops every trace of decided transactions, so that their outcome is unknown.
-func (q *Queue) Forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for id, t := range q.txns {
-		if t.outcome != checkpoint.OutcomeOpen {
-			delete(q.txns, id)
-		}
-	}
-}
-
 // Undecided is how many transactions are open or prepared: 0 when nothing was left behind.
 func (q *Queue) Undecided() int {
 	q.mu.Lock()

@@ -132,9 +132,6 @@ func (u u128) digits() int {
 	return d
 }
 
-// Digits is the number of decimal digits of |a|, 0 for 0.
-func (a Int128) Digits() int { u, _ := a.abs(); return u.digits() }
-
 // FitsDigits reports |a| < 10^p.
 func (a Int128) FitsDigits(p int) bool { u, _ := a.abs(); return u.less(pow10U[p]) }
 

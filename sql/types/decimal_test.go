@@ -143,8 +143,9 @@ func TestRescale(t *testing.T) {
 		if got := RescaleTrunc(v, from); got != int64(new(big.Int).And(trunc, low64).Uint64()) {
 			t.Fatalf("%s trunc %d: %d, want %s", v.Big(), from, got, trunc)
 		}
-		if n := len(new(big.Int).Abs(v.Big()).String()); v.Sign() != 0 && v.Digits() != n {
-			t.Fatalf("%s has %d digits", v.Big(), v.Digits())
+		u, _ := v.abs()
+		if n := len(new(big.Int).Abs(v.Big()).String()); v.Sign() != 0 && u.digits() != n {
+			t.Fatalf("%s has %d digits", v.Big(), u.digits())
 		}
 	}
 }
