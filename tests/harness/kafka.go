@@ -2,11 +2,15 @@ package harness
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -148,14 +152,35 @@ func (b *Broker) prepare() (err error) {
 		if err := b.configure(n); err != nil {
 			return err
 		}
-		args := append([]string{"kafka.tools.StorageTool", "format", "-t", clusterID, "-c", n.properties()}, b.opts.format...)
-		if strings.HasPrefix(b.opts.sasl, "SCRAM") {
-			args = append(args, "--add-scram", fmt.Sprintf("%s=[name=%s,password=%s]", b.opts.sasl, b.opts.user, b.opts.pass))
-		}
-		if out, err := exec.Command("java", b.java(args...)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("format the data directory of Kafka %s: %w\n%s", b.opts.version, err, tail(string(out), 20))
+		if err := b.format(n); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// format makes the data directory of a node. What the storage tool writes is a few small files, the same for all nodes with one
+// number and options, so it is kept with the jars: starting a JVM to write it takes as long as half a broker's start.
+func (b *Broker) format(n *node) error {
+	args := slices.Clone(b.opts.format)
+	if strings.HasPrefix(b.opts.sasl, "SCRAM") {
+		args = append(args, "--add-scram", fmt.Sprintf("%s=[name=%s,password=%s]", b.opts.sasl, b.opts.user, b.opts.pass))
+	}
+	key := sha256.Sum256(fmt.Append(nil, clusterID, n.id, b.opts.nodes, args, b.opts.config)) // a map is printed in the order of its keys
+	kept := filepath.Join(filepath.Dir(b.libs), "formatted", hex.EncodeToString(key[:8]))
+	if err := os.CopyFS(n.data(), os.DirFS(kept)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tool := append([]string{"kafka.tools.StorageTool", "format", "-t", clusterID, "-c", n.properties()}, args...)
+	if out, err := exec.Command("java", b.java(tool...)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("format the data directory of Kafka %s: %w\n%s", b.opts.version, err, tail(string(out), 20))
+	}
+	part := filepath.Join(n.dir, "formatted")
+	if err := errors.Join(os.CopyFS(part, os.DirFS(n.data())), os.MkdirAll(filepath.Dir(kept), 0o755)); err != nil {
+		return err
+	}
+	// Another process may have been faster, or the cache lies on another file system: neither matters.
+	_ = os.Rename(part, kept)
 	return nil
 }
 
@@ -180,6 +205,8 @@ func (b *Broker) SetConfig(t testing.TB, key, value string) {
 }
 
 func (n *node) properties() string { return filepath.Join(n.dir, "server.properties") }
+
+func (n *node) data() string { return filepath.Join(n.dir, "data") }
 
 // java returns the arguments of a JVM that runs one of Kafka's main classes.
 func (b *Broker) java(args ...string) []string {

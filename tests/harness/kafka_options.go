@@ -98,7 +98,7 @@ func (o *kafkaOptions) properties(n *node, voters string, certs *certificates) s
 		"controller.quorum.voters":                         voters,
 		"controller.listener.names":                        "CONTROLLER",
 		"inter.broker.listener.name":                       "INTERNAL",
-		"log.dirs":                                         n.dir + "/data",
+		"log.dirs":                                         n.data(),
 		"auto.create.topics.enable":                        false,
 		"num.partitions":                                   1,
 		"default.replication.factor":                       replicas,
