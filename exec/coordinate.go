@@ -44,13 +44,14 @@ func (l *loop) run(ctx context.Context) (checkpoint.StopMode, error) {
 	if err := l.requests(ctx); err != nil {
 		return 0, err
 	}
+	timer := time.NewTimer(maxTickWait)
+	defer timer.Stop()
 	for l.ended == nil {
 		l.hurry(l.job.o.Now())
 		var tick <-chan time.Time
 		if wake, ok := l.nextWake(); ok {
-			timer := time.NewTimer(max(0, min(wake.Sub(l.job.o.Now()), maxTickWait)))
+			timer.Reset(max(0, min(wake.Sub(l.job.o.Now()), maxTickWait)))
 			tick = timer.C
-			defer timer.Stop()
 		}
 		var err error
 		select {

@@ -98,3 +98,26 @@ func TestPathRules(t *testing.T) {
 		t.Errorf("got  %q, %v\nwant %q", wrong, err, want)
 	}
 }
+
+func TestDeferRule(t *testing.T) {
+	root := tree(t, map[string]string{"a.go": `package a
+
+func f(xs []int, g func()) {
+	defer g()
+	for range xs {
+		defer g()
+		func() { defer g() }()
+		for {
+			if len(xs) > 0 {
+				defer g()
+			}
+		}
+	}
+	go func() { defer g() }()
+}
+`, "a_test.go": "package a\n\nfunc g() { for { defer g() } }\n"})
+	wrong, err := checkDefers(root)
+	if want := []string{"a.go:6: a defer in a loop", "a.go:10: a defer in a loop"}; err != nil || !slices.Equal(wrong, want) {
+		t.Errorf("%q, %v; want %q", wrong, err, want)
+	}
+}

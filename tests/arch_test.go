@@ -7,6 +7,7 @@ package tests
 import (
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -283,6 +284,61 @@ func TestEveryFolderHasDoc(t *testing.T) {
 			t.Errorf("%s has no doc.go", folder)
 		}
 	}
+}
+
+// deferLoops are loops with a defer that runs at most once.
+var deferLoops = []string{"connectors/kafka/txn.go"}
+
+// TestNoDeferInLoops: what is deferred in a loop waits for the end of the function, which for a loop that runs as long as its
+// job never comes.
+func TestNoDeferInLoops(t *testing.T) {
+	wrong, err := checkDefers("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range wrong {
+		if file, _, _ := strings.Cut(w, ":"); !slices.Contains(deferLoops, file) {
+			t.Error(w)
+		}
+	}
+}
+
+// checkDefers returns the defers in loops of files that are no tests, as file:line.
+func checkDefers(root string) (wrong []string, err error) {
+	err = walkGo(root, func(file string) error {
+		if strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		var look func(n ast.Node, inLoop bool)
+		look = func(n ast.Node, inLoop bool) {
+			ast.Inspect(n, func(c ast.Node) bool {
+				switch c := c.(type) {
+				case *ast.FuncLit:
+					look(c.Body, false)
+					return false
+				case *ast.ForStmt:
+					look(c.Body, true)
+					return false
+				case *ast.RangeStmt:
+					look(c.Body, true)
+					return false
+				case *ast.DeferStmt:
+					if inLoop {
+						wrong = append(wrong, fmt.Sprintf("%s:%d: a defer in a loop", file, fset.Position(c.Pos()).Line))
+					}
+				}
+				return true
+			})
+		}
+		look(parsed, false)
+		return nil
+	})
+	return wrong, err
 }
 
 // maxLines is where a file is too long to be about one thing. A generated file is not read by people.
