@@ -341,6 +341,45 @@ func checkDefers(root string) (wrong []string, err error) {
 	return wrong, err
 }
 
+// TestOperatorFilesArePlaced: the list in the doc.go of the largest folder says what each of its files is about.
+func TestOperatorFilesArePlaced(t *testing.T) {
+	const folder = "../exec/op"
+	doc, err := os.ReadFile(folder + "/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{} // whether a file is there
+	for _, m := range regexp.MustCompile(`(?m)^//\t.{20}(.*)$`).FindAllSubmatch(doc, -1) {
+		for _, name := range regexp.MustCompile(`[a-z]+_?(?:[,;]|$)`).FindAllString(string(m[1]), -1) {
+			named[strings.TrimRight(name, ",;")] = false
+		}
+	}
+	files, err := filepath.Glob(folder + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		base := strings.TrimSuffix(filepath.Base(file), ".go")
+		if base == "doc" || strings.HasSuffix(base, "_test") {
+			continue
+		}
+		found := false
+		for name := range named {
+			if prefix, open := strings.CutSuffix(name, "_"); base == name || open && strings.HasPrefix(base, prefix) {
+				named[name], found = true, true
+			}
+		}
+		if !found {
+			t.Errorf("exec/op/doc.go does not say what %s is about", filepath.Base(file))
+		}
+	}
+	for name, found := range named {
+		if !found {
+			t.Errorf("exec/op/doc.go names %s, and there is no such file", name)
+		}
+	}
+}
+
 // maxLines is where a file is too long to be about one thing. A generated file is not read by people.
 const maxLines = 600
 

@@ -7,6 +7,9 @@
 //	       ▲                                                                                             │
 //	       └──────── a later manifest, which no longer lists the transaction, is durable ◀───────────────┘
 //
+// With 'sink.commit-protocol' = 'write-ahead' (ahead*.go) the rows of a checkpoint are kept in it instead, and are written after it
+// is durable, with a marker record in the same transaction that tells a later process that they are there.
+//
 // Invariants: a transactional id is used again only after a manifest that does not list its last transaction is
 // durable, and then under another epoch (renew.go); a prepared transaction is committed by EndTxn with the stored
 // producer id and epoch, never by a call that could initialise the id again, because initialising aborts; the outcome of

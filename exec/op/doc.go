@@ -8,13 +8,14 @@
 //
 //	row by row           calc, union, unnest, correlate, replicate, expand, dropbefore
 //	changelogs, sinks    normalize, materialize_, constraint
-//	GROUP BY             aggregate, local_, agg_, accumulator, distinct_, extremes, percentile, mergetable, wordtable, heldrows
-//	windows              windowclock, tvf, window, windowfire, windowrank, windowjoin, windowhash, session_
+//	GROUP BY             aggregate, local_, agg_, accumulator, distinct_, extremes, percentile, mergetable, heldrows
+//	windows              windowclock, tvf, window, windowfire, windowcache, windowsum, windowrank, windowjoin_, windowhash, session_
 //	OVER, MATCH          over_, match_
-//	joins                join_, insertjoin, intervaljoin, temporaljoin, leftpairs, pairs, lookup_
+//	joins                join_, insertjoin_, intervaljoin, temporaljoin, temporalmatch, versioncache, leftpairs, pairs, lookup_
 //	Top-N, duplicates    rank_, dedup_
 //	order, limit         sort, sortmerge, timesort, limit
-//	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page, rowgroups, batchkeys, rowchanges
+//	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page_, rowchanges
+//	keys of a batch      batchkeys, rowgroups, keyruns, wordtable, textids, hashslots
 //	state, many rows     multimap_, bucketparts, joinlog, valuelist, sortruns; by time: windowlog, cellindex, waitlog_, timequeue
 //	what is due when     timers, timerset, idlekeys, retention, atend
 package op
