@@ -30,14 +30,7 @@ func (e *TaskError) where() string {
 }
 
 // shortened bounds a node's name in an error: that of a query of a thousand columns lists them all.
-func shortened(name string) string {
-	const limit = 300
-	rs := []rune(name)
-	if len(rs) <= limit {
-		return name
-	}
-	return string(rs[:limit]) + "…"
-}
+func shortened(name string) string { return diag.Shorten(name, 300) }
 
 // Unwrap returns the cause.
 func (e *TaskError) Unwrap() error { return e.Err }

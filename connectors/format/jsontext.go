@@ -3,6 +3,8 @@ package format
 import (
 	"encoding/binary"
 	"unicode/utf8"
+
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // needsEscape reports a quote, a backslash or a control character in s, eight bytes at a time.
@@ -93,15 +95,8 @@ func appendCompact(dst, v []byte) []byte {
 	return dst
 }
 
-// shorten is text for an error message: at most 100 bytes, valid UTF-8.
+// shorten is text for an error message.
 func shorten(b []byte) string {
-	const limit = 100
-	if len(b) <= limit {
-		return string(b)
-	}
-	n := limit
-	for n > limit-utf8.UTFMax && !utf8.RuneStart(b[n]) {
-		n--
-	}
-	return string(b[:n]) + "…"
+	const most = 100
+	return diag.Shorten(string(b[:min(len(b), most+utf8.UTFMax)]), most)
 }

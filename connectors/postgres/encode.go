@@ -118,9 +118,5 @@ func appendCopyText(dst []byte, s string) ([]byte, error) {
 	return append(dst, s[start:]...), nil
 }
 
-func shorten(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "…"
-	}
-	return s
-}
+// shorten is text for an error message.
+func shorten(s string) string { return diag.Shorten(s, 80) }

@@ -237,6 +237,18 @@ func caretPad(line string, cols int) string {
 	return sb.String()
 }
 
+// Shorten returns s for a message: whole, or its first most bytes, fewer where that would cut a character, and "…".
+func Shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	n := most
+	for n > most-utf8.UTFMax && n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
 // Nearest returns the candidate closest to name by edit distance (compared ignoring case; two letters in the wrong order
 // are one edit), or "" when none is close enough to be a likely misspelling. It serves every "did you mean".
 func Nearest(name string, candidates []string) string {

@@ -282,10 +282,7 @@ func valueCast(e *Cast, f castFn) kernel {
 const maxShown = 64 // bytes of a bad value that an error quotes
 
 func castError(d types.Datum, from, to types.Type) *diag.Error {
-	text := string(types.AppendDisplay(nil, d, from, nil))
-	if len(text) > maxShown {
-		text = text[:maxShown] + "…"
-	}
+	text := diag.Shorten(string(types.AppendDisplay(nil, d, from, nil)), maxShown)
 	return diag.New(diag.Data, diag.Pos{}, "cannot cast '%s' to %s", text, to.WithNull(true)).
 		WithDetail("the value of type %s has no such form", from.WithNull(true)).
 		WithHint("use TRY_CAST to get NULL instead, or filter the rows out")

@@ -202,10 +202,7 @@ func fromBase64(dst []byte, x row) ([]byte, *diag.Error) {
 }
 
 func badBase64(s string) *diag.Error {
-	if len(s) > maxShown {
-		s = s[:maxShown] + "…"
-	}
-	return badValue("FROM_BASE64", "'%s' is not base 64", s).WithHint("filter such rows out, for example by REGEXP(x, '^[A-Za-z0-9+/]*=*$')")
+	return badValue("FROM_BASE64", "'%s' is not base 64", diag.Shorten(s, maxShown)).WithHint("filter such rows out, for example by REGEXP(x, '^[A-Za-z0-9+/]*=*$')")
 }
 
 // appendValid replaces what is not UTF-8 as Java's decoder does: one U+FFFD per maximal part of a sequence.

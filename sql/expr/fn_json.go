@@ -102,10 +102,7 @@ func isJSONText(e *Call) string {
 }
 
 func badJSON(name, s string) *diag.Error {
-	if len(s) > maxShown {
-		s = s[:maxShown] + "…"
-	}
-	return badValue(name, "'%s' is no JSON", s).WithHint("filter such rows out: WHERE x IS JSON")
+	return badValue(name, "'%s' is no JSON", diag.Shorten(s, maxShown)).WithHint("filter such rows out: WHERE x IS JSON")
 }
 
 func pathArg(b *site) error {
@@ -207,7 +204,7 @@ func jsonExistsEval(b *site) func(Session) Eval {
 }
 
 func onErrorFailure(name string, x row) *diag.Error {
-	return badValue(name, "the path '%s' finds nothing in '%s'", x.str(1), x.str(0)[:cutRunes(x.str(0), maxShown)]).
+	return badValue(name, "the path '%s' finds nothing in '%s'", x.str(1), diag.Shorten(x.str(0), maxShown)).
 		WithHint("use NULL ON ERROR and NULL ON EMPTY, or a lax path")
 }
 
