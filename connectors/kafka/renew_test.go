@@ -26,7 +26,7 @@ func lateEndTxn(t *testing.T, e *env) {
 	must(t, c.Abort(testCtx(t), nil))
 	w := openWriters(t, s)[0].(*writer)
 	former := map[string]txnRef{}
-	last := checkpoint.ID(9)
+	last, again := checkpoint.ID(9), 0
 	for id := checkpoint.ID(1); id <= last; id++ {
 		must(t, w.Write(testCtx(t), ids(int(id), int(id)+1)))
 		must(t, w.cur.cl.Flush(testCtx(t)))
@@ -41,13 +41,15 @@ func lateEndTxn(t *testing.T, e *env) {
 			if got := values(e.read(t, topic, true)); slices.Contains(got, idJSON(int(id), int(id)+1)[0]) {
 				t.Fatalf("the row of checkpoint %d is visible before its commit: %v", id, got)
 			}
-		} else if id > 3 {
-			t.Fatalf("%s is new at checkpoint %d", w.cur.id, id)
+			again++
 		}
 		commitCheckpoint(t, c, w, id, former)
 	}
 	waitFor(t, func() bool { return len(e.read(t, topic, true)) == int(last) })
 	equalUnordered(t, "rows", values(e.read(t, topic, true)), idJSON(1, int(last)+1))
+	if again < int(last)-3 { // which of the three is taken next depends on when it is ready
+		t.Errorf("%d of %d transactions had an id of an earlier one", again, last)
+	}
 }
 
 // commitCheckpoint takes w through checkpoint id, and notes what was committed by its transactional id.
