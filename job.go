@@ -66,7 +66,7 @@ func (j *Job) Status() Status { return j.job.Status() }
 
 // Flow is what went through a job since it was started by this process; rows that a restart repeated count twice.
 type Flow struct {
-	In, Out   int64          // records read by its sources, those a source leaves out included; rows into its sinks
+	In, Out   int64          // rows out of its sources, rows into its sinks
 	Watermark exec.Watermark // the lowest of the operators that have one; exec.NoWatermark when none has
 	Lag       int64          // records behind the end of its splits, -1 when no source knows
 }
@@ -76,7 +76,7 @@ func (j *Job) Flow(s Status) Flow {
 	f := Flow{Watermark: exec.NoWatermark, Lag: -1}
 	for i, n := range s.Nodes {
 		if j.plan.Graph.Nodes[i].Source != nil {
-			f.In += n.RowsIn
+			f.In += n.RowsOut
 		}
 		if j.plan.Graph.Nodes[i].Sink != nil {
 			f.Out += n.RowsIn
@@ -275,25 +275,8 @@ func (e *Engine) restoreFor(j *Job, o *exec.JobOptions, conf *planner.Config) (e
 		return r, err
 	case e.restore.None || ended != "":
 		r.Mode = exec.RestoreNone
-		if ended == "" {
-			err = leaveBehind(store)
-		}
 	}
-	return r, err
-}
-
-// leaveBehind puts on record that a job begins anew although it has a checkpoint to go on from.
-func leaveBehind(store jobStore) error {
-	ctx := context.Background()
-	last, _, err := store.Latest(ctx)
-	if errors.Is(err, checkpoint.ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return store.Degrade(ctx, checkpoint.Degradation{At: time.Now().UTC(), Lineage: last.Lineage, From: last.ID, By: "--restore none",
-		Why: "the job was started without its state"})
+	return r, nil
 }
 
 // jobStore is what a job needs of a store before it runs.

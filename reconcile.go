@@ -15,7 +15,6 @@ import (
 
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/checkpoint"
-	"github.com/streamsql/streamsql/connectors/datagen"
 	"github.com/streamsql/streamsql/connectors/kafka"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/planner"
@@ -223,16 +222,6 @@ func (r *reconciler) repeats(ctx context.Context) error {
 			}
 			if !r.c.Final {
 				return cannotf("table %s: connector '%s' cannot be read up to a position again; compare when the job has ended", t.Name, t.Connector())
-			}
-			continue
-		}
-		if t.Connector() == "datagen" {
-			column, err := datagen.FromClock(t, n.Source.Spec.Columns)
-			if err != nil {
-				return err
-			}
-			if column != "" {
-				return cannotf("table %s: column %s is made of the time at which a row is made", t.Name, column)
 			}
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +54,6 @@ func recompute(ctx context.Context, e *Engine, plan *planner.Plan, conf *planner
 			n.Source.Spec.Range = map[checkpoint.Split]connectors.SplitRange{}
 		}
 		if !c.Final {
-			n.Source.Watermark = until(n.Source.Watermark, reached(plan.Graph, n, c))
 			w.left.Add(1)
 			n.Source.Connector = endless(n.Source.Connector, n.Source.Watermark, w)
 		}
@@ -78,36 +76,6 @@ func recompute(ctx context.Context, e *Engine, plan *planner.Plan, conf *planner
 	err = errors.Join(err, j.Wait(context.WithoutCancel(ctx)))
 	s := j.Status()
 	return j.Flow(s).In, s.LateDropped, err
-}
-
-// reached is the event time that a source had given the operators behind it at a checkpoint; nil = the checkpoint does not say. Operators take
-// the lowest of all subtasks; one that was idle is left out of that, so that what has come to a sink counts, too.
-func reached(g *exec.Graph, source *exec.Node, c *checkpoint.Checkpoint) *exec.Watermark {
-	var most *exec.Watermark
-	for _, n := range g.Nodes {
-		after := slices.ContainsFunc(n.Inputs, func(e exec.Edge) bool { return g.Nodes[e.From] == source })
-		if !after && n.Sink == nil {
-			continue
-		}
-		w, ok := exec.Reached(c, n.ID)
-		switch {
-		case !ok && after:
-			return nil
-		case ok && (most == nil || w > *most):
-			most = &w
-		}
-	}
-	return most
-}
-
-// until is a watermark that goes no further than at; as it is, where that is not known.
-func until(spec *exec.WatermarkSpec, at *exec.Watermark) *exec.WatermarkSpec {
-	if spec == nil || at == nil {
-		return spec
-	}
-	out := *spec
-	out.Until = at
-	return &out
 }
 
 // waiting tells when all sources have read their ranges.

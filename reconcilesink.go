@@ -232,12 +232,10 @@ func (r *reconciler) judge(ctx context.Context, res *Reconciled, s *sinkSide, ex
 	return want
 }
 
-// settled leaves out windows at the edge where the checkpoint does not say how far event time had come: the job's watermark may have been
-// behind its input then, so that the last windows had not fired yet.
+// settled leaves out windows at the edge: the job's watermark may have been behind its input when the checkpoint was taken,
+// so that the last windows had not fired yet.
 func (r *reconciler) settled(res *Reconciled, l *layout, diffs []string, expected, have *tally) []string {
-	timed := slices.ContainsFunc(r.plan.Graph.Nodes, func(n *exec.Node) bool {
-		return n.Source != nil && n.Source.Watermark != nil && reached(r.plan.Graph, n, r.c) == nil
-	})
+	timed := slices.ContainsFunc(r.plan.Graph.Nodes, func(n *exec.Node) bool { return n.Source != nil && n.Source.Watermark != nil })
 	if r.c.Final || !timed || l.by < 0 || l.hours {
 		return diffs
 	}

@@ -75,7 +75,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := j.o.Owner.Check(); err != nil {
 		return 0, err
 	}
-	f, err := base.read(ctx, j.o.Store, j.o.Lineage, j.o.Checkpoints.OnDegraded == checkpoint.DegradedRepeat)
+	f, err := base.read(ctx, j.o.Store, j.o.Lineage)
 	if err != nil {
 		return 0, err
 	}
@@ -93,11 +93,11 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := at.openSinks(ctx, base.lineage); err != nil {
 		return 0, err
 	}
-	cp, err := at.restore(ctx, f, base.lineage)
+	cp, err := at.restore(ctx, f)
 	if err != nil {
 		return 0, err
 	}
-	if err := at.recall(ctx, cp, f.known); err != nil {
+	if err := at.recall(ctx, cp); err != nil {
 		return 0, err
 	}
 	if f.ended != "" {

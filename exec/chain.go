@@ -83,19 +83,6 @@ func (r restored) watermark(index, parallelism int) Watermark {
 	return low
 }
 
-// Reached is the event time that all subtasks of an operator had reached when c was taken; not of a source. false = c does not say.
-func Reached(c *checkpoint.Checkpoint, op checkpoint.OperatorID) (Watermark, bool) {
-	low, n := MaxWatermark, 0
-	for i := range c.Subtasks {
-		if s := &c.Subtasks[i]; s.Subtask.Operator == op {
-			w, _ := unframeState(s.State)
-			low = min(low, w)
-			n++
-		}
-	}
-	return low, n > 0 && n == c.Parallelism[op]
-}
-
 // output is what follows a member: chained members by direct call, others by exchange.
 type output struct {
 	chained []*member

@@ -123,10 +123,7 @@ type WatermarkSpec struct {
 	// MaxAhead is how many ms a row's time may lie ahead of the job's clock to count for the watermark
 	// (scan.watermark.max-future-skew); 0 = any.
 	MaxAhead int64
-	// Until is the last watermark that the source gives, whatever its rows say; nil = any. It is for a run that repeats an earlier one as far as
-	// that had come.
-	Until *Watermark
-	Zone  *time.Location // of a rowtime column without a time zone; nil = it is an instant
+	Zone     *time.Location // of a rowtime column without a time zone; nil = it is an instant
 }
 
 // SinkNode writes a table.

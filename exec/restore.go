@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -24,20 +23,15 @@ type found struct {
 	cp      *checkpoint.Checkpoint
 	newest  bool // cp is the store's newest checkpoint
 	stale   *checkpoint.Checkpoint
-	known   []checkpoint.Degradation // what the store's newest checkpoint lists
-	earlier []string                 // other lineages that may have left output open
-	ended   string                   // the lineage of a run before this one that came to its end, "" = none
+	earlier []string // other lineages that may have left output open
+	ended   string   // the lineage of a run before this one that came to its end, "" = none
 }
 
-// read decides what to restore. It changes nothing outside. repeat: output may be written again where nothing is exact.
-func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string, repeat bool) (f found, err error) {
+// read decides what to restore. It changes nothing outside.
+func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string) (f found, err error) {
 	latest, confirmed, err := store.Latest(ctx)
-	var lost *checkpoint.UnreadableError
-	switch {
-	case errors.Is(err, checkpoint.ErrNone):
+	if errors.Is(err, checkpoint.ErrNone) {
 		latest, err = nil, nil
-	case errors.As(err, &lost) && repeat && o.mode == RestoreLatest && len(lost.Earlier) > 0:
-		latest, err = lost.Earlier[0], nil // Recover goes back to it, or further
 	}
 	if err != nil {
 		return f, err
@@ -45,9 +39,6 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string,
 	open, err := store.Lineages(ctx)
 	if err != nil {
 		return f, err
-	}
-	if latest != nil {
-		f.known = latest.Degraded
 	}
 	if o.lineage == "" {
 		switch {
@@ -84,26 +75,16 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string,
 
 // restore carries out the restore order of the checkpoint package up to the point where writers may open. The store is
 // fenced by its owner already.
-func (at *attempt) restore(ctx context.Context, f found, lineage string) (*checkpoint.Checkpoint, error) {
+func (at *attempt) restore(ctx context.Context, f found) (*checkpoint.Checkpoint, error) {
 	if err := checkpoint.Failpoint("restore.begin"); err != nil {
 		return nil, err
 	}
-	settlers, err := at.settlers(ctx, lineage, at.sinks, f)
-	defer func() {
-		for _, s := range settlers {
-			at.logClose(s.node, closeSinks([]*openSink{s}))
-		}
-	}()
-	if err != nil {
-		return nil, err
-	}
-	committers := committersOf(append(settlers, at.sinks...))
+	committers := committersOf(at.sinks)
 	o := checkpoint.RecoverOptions{Log: at.job.o.Log, OnDegraded: at.job.o.Checkpoints.OnDegraded}
 	if f.newest {
 		return checkpoint.Recover(ctx, at.job.o.Store, committers, o)
 	}
 	if f.stale != nil {
-		o.LeftBy = map[RestoreMode]string{RestoreNone: "--restore none", RestorePath: "--restore PATH"}[at.job.o.Restore.Mode]
 		if err := checkpoint.Settle(ctx, at.job.o.Store, f.stale, committers, o); err != nil {
 			return nil, err
 		}
@@ -126,11 +107,6 @@ func (at *attempt) abortEarlier(ctx context.Context, f found) error {
 			keep = f.stale.Pending
 		}
 		sinks, err := at.makeSinks(ctx, lineage)
-		if err == nil {
-			var settlers []*openSink
-			settlers, err = at.settlers(ctx, lineage, sinks, f)
-			sinks = append(sinks, settlers...)
-		}
 		if err == nil {
 			err = committersOf(sinks).Abort(ctx, keep)
 		}
@@ -173,8 +149,8 @@ func committersOf(sinks []*openSink) checkpoint.Committers {
 }
 
 // recall takes over what the restored checkpoint says of the job's life, nil = it has none: where it came from, and, with
-// what the store has noted since, which guarantees it gave up. known are those that are no news.
-func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint, known []checkpoint.Degradation) error {
+// what the store has noted since, which guarantees it gave up.
+func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint) error {
 	var listed, noted []checkpoint.Degradation
 	if cp != nil {
 		at.ancestors, listed = cp.Ancestors, cp.Degraded
@@ -193,9 +169,6 @@ func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint, known 
 	at.degraded = checkpoint.MergeDegradations(listed, noted)
 	at.job.mu.Lock()
 	at.job.degraded = at.degraded
-	if at.job.known == nil {
-		at.job.known = slices.Concat([]checkpoint.Degradation{}, known, listed)
-	}
 	at.job.mu.Unlock()
 	return nil
 }

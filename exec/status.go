@@ -39,8 +39,6 @@ type Status struct {
 	// Degraded are the guarantees that the job gave up because the user had said so, in earlier processes too, oldest
 	// first; not to be changed.
 	Degraded []checkpoint.Degradation
-	// GivenUp are those of Degraded that no checkpoint listed when this run began: news.
-	GivenUp []checkpoint.Degradation
 	// Store is how keyed state is held.
 	Store checkpoint.StoreFigures
 	// Syncs are how long the state directory's disk took to make files durable.
@@ -52,7 +50,7 @@ type NodeStatus struct {
 	ID              checkpoint.OperatorID
 	Name            string
 	Parallelism     int
-	RowsIn, RowsOut int64     // into a source: records read of its splits, before it leaves any out
+	RowsIn, RowsOut int64
 	Watermark       Watermark // the lowest of its subtasks
 	Counters        map[string]int64
 }
@@ -126,7 +124,6 @@ func (j *Job) Status() Status {
 	defer j.mu.Unlock()
 	s := Status{Name: j.o.Name, Lineage: j.lineage, State: j.state, Err: j.err, Started: j.started,
 		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks, Degraded: j.degraded, Store: store, Syncs: j.o.Owner.Syncs()}
-	s.GivenUp = checkpoint.Since(j.known, j.degraded)
 	if s.Err == nil {
 		s.Err = j.cause
 	}
@@ -143,13 +140,9 @@ func (j *Job) Status() Status {
 		}
 		return lessSplit(x.Split, y.Split)
 	})
-	read := map[checkpoint.OperatorID]int64{}
-	for i := range s.Splits {
-		read[s.Splits[i].Node] += s.Splits[i].Records
-	}
 	byOp := j.counters.byOperator()
 	for _, n := range j.g.Nodes {
-		ns := NodeStatus{ID: n.ID, Name: n.Name, Parallelism: n.Parallelism, Watermark: NoWatermark, RowsIn: read[n.ID],
+		ns := NodeStatus{ID: n.ID, Name: n.Name, Parallelism: n.Parallelism, Watermark: NoWatermark,
 			Counters: map[string]int64{}}
 		for name, values := range byOp[n.ID] {
 			sum, low := int64(0), int64(MaxWatermark)
@@ -159,7 +152,7 @@ func (j *Job) Status() Status {
 			}
 			switch name {
 			case counterIn:
-				ns.RowsIn += sum
+				ns.RowsIn = sum
 			case counterOut:
 				ns.RowsOut = sum
 			case counterWatermark:

@@ -46,7 +46,7 @@ func TestStatus(t *testing.T) {
 	if s.State != exec.Finished || s.Err != nil || s.Name != "test" || s.Lineage == "" || s.LateDropped != 300 || s.Skipped != 0 {
 		t.Errorf("%+v", s)
 	}
-	for i, want := range [][2]int64{{300, 300}, {300, 300}, {300, 0}} {
+	for i, want := range [][2]int64{{0, 300}, {300, 300}, {300, 0}} {
 		if n := s.Nodes[i]; n.RowsIn != want[0] || n.RowsOut != want[1] || n.Watermark != exec.MaxWatermark {
 			t.Errorf("node %+v, want %v", n, want)
 		}

@@ -263,9 +263,6 @@ func (s *sourceReader) setIdle(idle bool) error {
 
 // emit passes on a watermark that is later than all before.
 func (s *sourceReader) emit(w Watermark) error {
-	if s.marks != nil && s.marks.spec.Until != nil {
-		w = min(w, *s.marks.spec.Until)
-	}
 	if w <= s.emitted {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // keyDelivery is the option by which a table asks for a delivery; keyProtocol says how it is written exactly once.
 const (
-	keyDelivery = connectors.DeliveryOption
+	keyDelivery = "sink.delivery-guarantee"
 	keyProtocol = "sink.commit-protocol"
 )
 

@@ -3,7 +3,6 @@ package datagen
 import (
 	"context"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +30,6 @@ func Connector() connectors.Connector {
 		Replay: func(*catalog.Table) (connectors.Replay, error) {
 			return connectors.Replay{Position: "the number of the row of every split; a row is made of the seed and its number, so it is the same when it is made again"}, nil
 		},
-		Ranges: true,
 		Check: func(t *catalog.Table, _ connectors.Use) error {
 			_, err := parse(t)
 			return err
@@ -328,24 +326,4 @@ func (f *field) resolveLength(v *connectors.Values, prefix string) error {
 		f.length = int(n)
 	}
 	return nil
-}
-
-// FromClock is the first of the columns (positions in t.Columns) whose values are made of the time they are made at, so that they are others
-// when a row is made again; "" = none.
-func FromClock(t *catalog.Table, columns []int) (string, error) {
-	p, err := parse(t)
-	if err != nil {
-		return "", err
-	}
-	for _, c := range columns {
-		if f := p.fields[c]; f != nil && f.clock() {
-			return t.Columns[c].Name, nil
-		}
-	}
-	return "", nil
-}
-
-// clock tells whether values of f depend on the clock.
-func (f *field) clock() bool {
-	return f.ty.IsTimestamp() || f.ty.Kind == types.Date || f.ty.Kind == types.Time || slices.ContainsFunc(f.parts, (*field).clock)
 }

@@ -3,12 +3,9 @@ package datagen
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
-	"maps"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -42,9 +39,6 @@ func newSource(spec connectors.SourceSpec) (*source, error) {
 
 // Splits implements connectors.Source.
 func (s *source) Splits(context.Context) ([]checkpoint.Split, error) {
-	if s.spec.Range != nil {
-		return slices.Sorted(maps.Keys(s.spec.Range)), nil
-	}
 	out := make([]checkpoint.Split, s.splits)
 	for i := range out {
 		out[i] = checkpoint.Split(strconv.Itoa(i))
@@ -109,22 +103,20 @@ func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 	if z := r.s.spec.Session.Zone; z != nil {
 		st.rows.zone = z
 	}
-	end := int64(math.MaxInt64)
-	if in, ok := r.s.spec.Range[p.Split]; ok && p.Next == nil {
-		// The end has all that makes the rows; they begin with the first, or with what the range says.
-		if err := st.rows.seek(in.To); err != nil {
-			return badPosition(r.s, checkpoint.Position{Split: p.Split, Next: in.To})
-		}
-		end, st.rows.from = st.rows.from, 0
-		if in.From != nil {
-			if err := st.rows.seek(in.From); err != nil {
-				return badPosition(r.s, checkpoint.Position{Split: p.Split, Next: in.From})
-			}
-		}
-	} else if p.Next != nil {
-		if err := st.rows.seek(p.Next); err != nil {
+	if p.Next != nil {
+		if len(p.Next) < 9 || p.Next[0] != positionVersion {
 			return badPosition(r.s, p)
 		}
+		st.rows.seed = binary.LittleEndian.Uint64(p.Next[1:])
+		n, k := binary.Uvarint(p.Next[9:])
+		if k <= 0 || n == 0 || n > math.MaxInt64 {
+			return badPosition(r.s, p)
+		}
+		from, k2 := binary.Uvarint(p.Next[9+k:])
+		if k2 <= 0 || from > math.MaxInt64 || len(p.Next) != 9+k+k2 {
+			return badPosition(r.s, p)
+		}
+		st.rows.splits, st.rows.from = int64(n), int64(from)
 	} else if unknownIsEmpty {
 		st.rows.splits = max(1, i)
 		st.done = i == 0 // every first start has it
@@ -135,34 +127,11 @@ func (r *reader) open(p checkpoint.Position, unknownIsEmpty bool) error {
 			st.limit++
 		}
 	}
-	st.limit = min(st.limit, end)
 	st.rate = float64(r.s.plan.rate) / float64(st.rows.splits)
-	if r.s.spec.Range != nil {
-		st.rate = batch.Size * 1e6 // what was made before is not waited for again
-	}
 	st.due = time.Now()
 	r.splits = append(r.splits, st)
 	return nil
 }
-
-// seek goes to a position.
-func (s *rowSource) seek(next []byte) error {
-	if len(next) < 9 || next[0] != positionVersion {
-		return errPosition
-	}
-	n, k := binary.Uvarint(next[9:])
-	if k <= 0 || n == 0 || n > math.MaxInt64 {
-		return errPosition
-	}
-	from, k2 := binary.Uvarint(next[9+k:])
-	if k2 <= 0 || from > math.MaxInt64 || len(next) != 9+k+k2 {
-		return errPosition
-	}
-	s.seed, s.splits, s.from = binary.LittleEndian.Uint64(next[1:]), int64(n), int64(from)
-	return nil
-}
-
-var errPosition = errors.New("not a position of connector 'datagen'")
 
 func badPosition(s *source, p checkpoint.Position) error {
 	return diag.New(diag.Internal, diag.Pos{}, "table %s: split %q: the position %x is not of connector 'datagen'", s.spec.Table.Name, p.Split, p.Next)

@@ -266,22 +266,6 @@ func (p *PG) Restart() error {
 	}
 }
 
-// BecomeStandby shuts the server down and starts it as a standby: it can be read, and waits for the log of a primary, which there is
-// not. It stays one.
-func (p *PG) BecomeStandby() error {
-	p.Stop()
-	mark := filepath.Join(p.data(), "standby.signal")
-	if err := os.WriteFile(mark, nil, 0o600); err != nil {
-		return err
-	}
-	if p.cred != nil { // the server runs as another user, and removes the file when it is promoted
-		if err := os.Chown(mark, int(p.cred.Uid), int(p.cred.Gid)); err != nil {
-			return err
-		}
-	}
-	return p.Restart()
-}
-
 // ready waits until the server lets us in.
 func (p *PG) ready(ctx context.Context, proc *Process) error {
 	for {

@@ -78,7 +78,7 @@ var (
 	stateSyncTime    = figure{stateScope, "fsyncSecondsTotal", "", prometheus.CounterValue, false, "how long they took in all"}
 	stateSync        = figure{stateScope, "fsyncSeconds", "quantile", prometheus.GaugeValue, false, "how long one took, over the last ones; absent in memory"}
 
-	operatorIn        = figure{operatorScope, "numRecordsIn", "", prometheus.CounterValue, true, "rows into the operator; into a source: records read, before it leaves any out"}
+	operatorIn        = figure{operatorScope, "numRecordsIn", "", prometheus.CounterValue, true, "rows into the operator"}
 	operatorOut       = figure{operatorScope, "numRecordsOut", "", prometheus.CounterValue, true, "rows out of the operator"}
 	operatorWatermark = figure{operatorScope, "currentInputWatermark", "", prometheus.GaugeValue, true, "lowest watermark of its subtasks, in ms since 1970; absent before the first"}
 	operatorCounter   = figure{operatorScope, "counter", "name", prometheus.GaugeValue, false, "the operator's own figures, such as keys and bytes of state"}
