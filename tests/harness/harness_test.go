@@ -304,8 +304,11 @@ func TestChildrenDieWithParent(t *testing.T) {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		return string(b)
 	}
-	if !strings.Contains(cmdline(), mark) {
-		t.Fatalf("the child does not run: %q", cmdline())
+	// Its arguments cannot be read yet while it still enters the program, which is after its parent's call has returned.
+	for end := time.Now().Add(patience); !strings.Contains(cmdline(), mark); {
+		if time.Now().After(end) {
+			t.Fatalf("the child does not run: %q", cmdline())
+		}
 	}
 	p.Kill()
 	for end := time.Now().Add(patience); strings.Contains(cmdline(), mark); {
