@@ -187,11 +187,18 @@ func regexpReplace(dst []byte, x row, c *regexCache) ([]byte, *diag.Error) {
 	case re == nil:
 		return dst, isNull
 	}
-	s, rep, at := x.str(0), x.str(2), 0
+	s, rep, at, from := x.str(0), x.str(2), 0, len(dst)
+	var long *diag.Error
 	err = re.all(s, func(loc []int) {
+		if long = outgrown("REGEXP_REPLACE", len(dst)-from+len(rep), s); long != nil {
+			return
+		}
 		dst = append(append(dst, s[at:loc[0]]...), rep...)
 		at = loc[1]
 	})
+	if long != nil {
+		return dst, long
+	}
 	return append(dst, s[at:]...), err
 }
 

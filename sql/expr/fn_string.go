@@ -188,6 +188,14 @@ func tooLong(name string) *diag.Error {
 	return badValue(name, "the result would be longer than 64 MiB").WithHint("bound the count, for example by LEAST(n, 1000)")
 }
 
+// outgrown is the error of a replacement that has made n bytes of the text s: one that makes a long text no longer is none.
+func outgrown(name string, n int, s string) *diag.Error {
+	if n <= max(maxText, len(s)) {
+		return nil
+	}
+	return badValue(name, "the result would be longer than 64 MiB").WithHint("shorten the text or its replacement, for example by LEFT(string, 1000)")
+}
+
 func repeat(dst []byte, x row) ([]byte, *diag.Error) {
 	s, n := x.str(0), x.i64(1)
 	if n <= 0 || s == "" {
@@ -204,6 +212,11 @@ func repeat(dst []byte, x row) ([]byte, *diag.Error) {
 
 func replace(dst []byte, x row) ([]byte, *diag.Error) {
 	s, old, new := x.str(0), x.str(1), x.str(2)
+	if most := len(s) + (len(s)+1)*len(new); most > maxText {
+		if err := outgrown("REPLACE", len(s)+strings.Count(s, old)*(len(new)-len(old)), s); err != nil {
+			return dst, err
+		}
+	}
 	if old == "" {
 		dst = append(dst, new...)
 		for i, r := range s {

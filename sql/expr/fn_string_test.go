@@ -1,6 +1,10 @@
 package expr
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 // The facts in these tables are those of Flink's documentation and tests, and of the Java methods Flink calls.
 
@@ -14,6 +18,8 @@ func TestStringFunctions(t *testing.T) {
 		{"CONCAT_WS('-', CAST(NULL AS STRING))", ""},
 		{"REVERSE('a😀é')", "é😀a"}, {"REVERSE('')", ""}, {"REPEAT('ab', 3)", "ababab"}, {"REPEAT('ab', 0)", ""}, {"REPEAT('ab', -1)", ""},
 		{"REPEAT('ab', 2000000000)", "error:64 MiB"},
+		{"REPLACE(REPEAT('a', 9000), 'a', REPEAT('b', 9000))", "error:64 MiB"},
+		{"REPLACE(REPEAT('a', 9000), '', REPEAT('b', 9000))", "error:64 MiB"},
 		{"REPLACE('aaa', 'aa', 'b')", "ba"}, {"REPLACE('abc', '', '-')", "-a-b-c-"}, {"REPLACE('a😀', '😀', '')", "a"}, {"REPLACE('', 'a', 'b')", ""},
 		{"TRANSLATE('www.apache.org', 'abcde', '123')", "www.1p13h.org"}, {"TRANSLATE('www.apache.org', '...', '123')", "www1apache1org"},
 		{"TRANSLATE('abc', CAST(NULL AS STRING), 'x')", "abc"}, {"TRANSLATE('abc', 'b', CAST(NULL AS STRING))", "ac"},
@@ -87,4 +93,26 @@ func TestPrintf(t *testing.T) {
 		{"PRINTF('%s', DATE '2024-07-30')", "19934"}, {"PRINTF('%s', TIMESTAMP '2024-07-30 10:24:00')", "2024-07-30T10:24"}, {"PRINTF('%c', 97)", "a"},
 		{"PRINTF('%f', 'NaN')", "NULL"}, {"PRINTF('%5.1f', CAST('NaN' AS DOUBLE))", "  NaN"}, {"PRINTF(CAST(NULL AS STRING))", "NULL"},
 	})
+}
+
+// A text that is longer than a replacement may make it is replaced in all the same, as long as it does not grow.
+func TestReplacementsOfLongTexts(t *testing.T) {
+	long := strings.Repeat("a", maxText+1)
+	for _, c := range []struct {
+		n       int
+		s       string
+		refused bool
+	}{{maxText, "", false}, {maxText + 1, "", true}, {len(long), long, false}, {len(long) + 1, long, true}} {
+		if err := outgrown("REPLACE", c.n, c.s); (err != nil) != c.refused {
+			t.Errorf("%d bytes of %d: %v", c.n, len(c.s), err)
+		}
+	}
+	const grows = "REGEXP_REPLACE(REPEAT('a', 9000), 'a', REPEAT('b', 9000))" // up to 64 MiB are made: once is enough
+	e, err := parseExpr(grows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := evalForm(t, e, Session{Zone: time.UTC}, 0); !sameOutcome(got, "error:64 MiB") {
+		t.Errorf("%s: %s", grows, got)
+	}
 }
