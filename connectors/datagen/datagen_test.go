@@ -254,6 +254,8 @@ func TestFaults(t *testing.T) {
 	for _, f := range []struct{ opts, want string }{
 		{"fields.id.kind=sequence|fields.id.start=1", "a sequence needs 'fields.id.end'"},
 		{"fields.id.kind=sequence|fields.id.start=2|fields.id.end=1", "is before the start"},
+		{"fields.id.kind=sequence|fields.id.start=-1|fields.id.end=9223372036854775807", "more numbers than can be counted"},
+		{"fields.id.kind=sequence|fields.id.start=0|fields.id.end=9223372036854775807", "more numbers than can be counted"},
 		{"fields.id.kind=sequence|fields.id.start=2|fields.id.end=9999999999", "leaves the range of INT"},
 		{"fields.d.kind=sequence|fields.d.start=1|fields.d.end=2", "has no sequence"},
 		{"fields.nope.kind=random", "does not support option 'fields.nope.kind'"},

@@ -235,8 +235,11 @@ func (f *field) resolveSequence(v *connectors.Values, prefix string) error {
 		}
 	}
 	f.sequence, f.lo, f.hi = true, v.Int(prefix+"start"), v.Int(prefix+"end")
-	if f.hi < f.lo || f.hi-f.lo < 0 {
+	if f.hi < f.lo {
 		return v.Errorf(prefix+"end", "%d is before the start, %d", f.hi, f.lo)
+	}
+	if n := f.hi - f.lo; n < 0 || n == math.MaxInt64 { // one more does not count either
+		return v.Errorf(prefix+"end", "the sequence %d to %d has more numbers than can be counted", f.lo, f.hi).WithHint("use an end of at most %d", f.lo+math.MaxInt64-1)
 	}
 	if lo, hi := intRange(f.ty); f.ty.IsInteger() && (f.lo < lo || f.hi > hi) {
 		return v.Errorf(prefix+"end", "the sequence %d to %d leaves the range of %s", f.lo, f.hi, f.ty.Kind)
