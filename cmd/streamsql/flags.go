@@ -79,7 +79,7 @@ type flags struct {
 }
 
 func newFlags(name, args, doc string, errs io.Writer) *flags {
-	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError), settings: settings{}, errs: errs, name: name, args: args, doc: doc}
+	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError), settings: settings{}, restore: "latest", errs: errs, name: name, args: args, doc: doc}
 	f.set.SetOutput(io.Discard) // parse and help write what there is to say
 	f.set.Usage = func() {}
 	f.set.Var(f.settings, "D", "`key=value` of a session setting, as SET; may be repeated")
@@ -194,7 +194,10 @@ func (f *flags) engine(name string, errs io.Writer) (*streamsql.Engine, error) {
 	o := &streamsql.Options{Redefine: true, Settings: f.settings, EmbeddedKafka: f.embedded, EmbeddedAddr: f.kafkaAddr, TakeOver: f.takeOver}
 	o.Restore.AllowDropped, o.Restore.AllowRewind = f.allowDrop, f.allowBack
 	switch f.restore {
-	case "latest", "":
+	case "latest":
+	case "":
+		return nil, diag.New(diag.Config, diag.Pos{}, "flag --restore has no value").
+			WithHint("give latest, none, or the path of a savepoint; a variable of the shell in its place may be unset")
 	case "none":
 		o.Restore.None = true
 	default:

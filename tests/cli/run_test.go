@@ -64,6 +64,7 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"bad mode", []string{"run", "--result-mode", "live", "good.sql"}, 2, []string{"flag --result-mode"}},
 		{"bad memory", []string{"run", "--memory", "lots", "good.sql"}, 2, []string{"flag --memory=lots"}},
 		{"bad log level", []string{"run", "--log", "loud", "good.sql"}, 2, []string{"flag --log"}},
+		{"restore from an unset variable", []string{"run", "--restore", "", "good.sql"}, 2, []string{"flag --restore has no value"}},
 		{"restore from nowhere", []string{"run", "--restore", "nowhere", "-e", "CREATE TABLE b (x INT) WITH ('connector' = 'blackhole'); INSERT INTO b VALUES (1)"}, 2, []string{"nowhere"}},
 		{"stray argument", []string{"-q", "good.sql"}, 2, []string{"streamsql run good.sql runs a file"}},
 		{"check", []string{"check", "good.sql"}, 0, nil},
