@@ -88,6 +88,14 @@ be measured, 2 the SQL is wrong.`, errs)
 	return exitOK
 }
 
+// longer is d as a setting has it, rounded up to seconds, or to tens of milliseconds.
+func longer(d time.Duration) string {
+	if up := 10 * time.Millisecond; d <= time.Second-up {
+		return fmt.Sprintf("%d ms", ((d + up - 1) / up * up).Milliseconds())
+	}
+	return fmt.Sprintf("%d s", (d+time.Second-1)/time.Second)
+}
+
 // smallWrite is what the small calls of a place are.
 func smallWrite(q *streamsql.Probed) string {
 	switch {
@@ -140,7 +148,7 @@ func probeText(r *streamsql.ProbeReport) string {
 		}
 		fmt.Fprintf(&sb, "  checkpoint interval: %s; in half of it %.0f MB of changed state can be made durable\n", j.Interval, float64(j.Bytes)/1e6)
 		if j.Verdict == streamsql.VerdictTight || j.Verdict == streamsql.VerdictSlow {
-			fmt.Fprintf(&sb, "  hint: SET 'execution.checkpointing.interval' = '%s', or put the state on a faster disk\n", (10 * j.AtP99).Round(time.Second))
+			fmt.Fprintf(&sb, "  hint: SET 'execution.checkpointing.interval' = '%s', or put the state on a faster disk\n", longer(10*j.AtP99))
 		}
 	}
 	return sb.String()
