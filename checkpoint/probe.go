@@ -94,7 +94,7 @@ func probe(ctx context.Context, within time.Duration, write func(p []byte) error
 		}
 		took = append(took, time.Since(one))
 	}
-	s.Samples, s.P50, s.P99 = len(took), quantile(took, 50), quantile(took, 99)
+	s.Samples, s.P50, s.P99 = len(took), Quantile(took, 50), Quantile(took, 99)
 	began := time.Now()
 	for s.Bytes < probeMost && time.Since(began) < within/2 {
 		if err := ctx.Err(); err != nil {

@@ -43,7 +43,7 @@ func (m *syncMeter) figures() SyncFigures {
 	f := SyncFigures{Count: m.count, Total: m.total, Samples: int(min(m.count, int64(len(m.last))))}
 	last := slices.Clone(m.last[:f.Samples])
 	m.mu.Unlock()
-	f.P50, f.P99 = quantile(last, 50), quantile(last, 99)
+	f.P50, f.P99 = Quantile(last, 50), Quantile(last, 99)
 	return f
 }
 

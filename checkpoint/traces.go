@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -262,14 +263,14 @@ func (t *Traces) Summary() TraceSummary {
 			commits = append(commits, x.Committed.Sub(x.Completed))
 		}
 	}
-	return TraceSummary{P50: quantile(took, 50), P99: quantile(took, 99), CommitP99: quantile(commits, 99), Samples: len(took)}
+	return TraceSummary{P50: Quantile(took, 50), P99: Quantile(took, 99), CommitP99: Quantile(commits, 99), Samples: len(took)}
 }
 
-// quantile is the smallest value that at least q percent are not above.
-func quantile(ds []time.Duration, q int) time.Duration {
-	if len(ds) == 0 {
-		return 0
+// Quantile is the smallest value that at least q percent are not above, 0 of none. It sorts the values.
+func Quantile[T cmp.Ordered](values []T, q int) (v T) {
+	if len(values) == 0 {
+		return v
 	}
-	slices.Sort(ds)
-	return ds[max(0, (len(ds)*q+99)/100-1)]
+	slices.Sort(values)
+	return values[max(0, (len(values)*q+99)/100-1)]
 }

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -95,20 +94,5 @@ func (plan *Plan) StateText() string {
 		return ""
 	}
 	name := c.Enum(keyDiskProfile)
-	var sb strings.Builder
-	for _, k := range diskKeys {
-		v, _ := c.Get(k)
-		from := "default"
-		if _, ok := diskProfiles[name][k]; ok {
-			from = "profile " + name
-		}
-		if c.IsSet(k) {
-			from = "set"
-		}
-		if v == "" {
-			v = "(unset)"
-		}
-		fmt.Fprintf(&sb, "  %s = %s (%s)\n", k, v, from)
-	}
-	return sb.String()
+	return c.origins(diskKeys, "profile "+name, diskProfiles[name])
 }

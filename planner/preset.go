@@ -77,19 +77,26 @@ func (plan *Plan) ConfigText() string {
 	if name == "" {
 		return ""
 	}
+	return c.origins(checkpointKeys, "preset "+name, presets[name]) + fmt.Sprintf("  %s = %s\n", keyRestart, c.restart().Kind)
+}
+
+// origins are the values of keys, a line each, and from where they come; named are those of a set of defaults.
+func (c *Config) origins(keys []string, name string, named map[string]string) string {
 	var sb strings.Builder
-	for _, k := range checkpointKeys {
+	for _, k := range keys {
 		v, _ := c.Get(k)
+		if v == "" {
+			v = "(unset)"
+		}
 		from := "default"
-		if _, ok := presets[name][k]; ok {
-			from = "preset " + name
+		if _, ok := named[k]; ok {
+			from = name
 		}
 		if c.IsSet(k) {
 			from = "set"
 		}
 		fmt.Fprintf(&sb, "  %s = %s (%s)\n", k, v, from)
 	}
-	fmt.Fprintf(&sb, "  %s = %s\n", keyRestart, c.restart().Kind)
 	return sb.String()
 }
 

@@ -71,10 +71,7 @@ func (u *run) lock(ctx context.Context, f *fault) (done bool, err error) {
 			return false, err
 		}
 		defer p.kill()
-		ended, err := u.arrived(ctx, p)
-		if err == nil && !ended {
-			ended, err = p.awaitEnd(ctx, u.after(f.at))
-		}
+		ended, err := u.reached(ctx, p, f)
 		if err != nil {
 			return false, err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/types"
 )
@@ -166,7 +167,7 @@ func (rep *Report) conclude() {
 	}
 	for _, k := range Kinds() {
 		if f := by[k]; f != nil {
-			f.P50, f.P99 = quantile(recovery[k], 50), quantile(recovery[k], 99)
+			f.P50, f.P99 = checkpoint.Quantile(recovery[k], 50), checkpoint.Quantile(recovery[k], 99)
 			rep.Faults = append(rep.Faults, *f)
 		}
 	}
@@ -185,15 +186,6 @@ func (rep *Report) conclude() {
 		rep.Verdict = Exact
 		rep.Bound = min(1, 3/float64(rep.Injected))
 	}
-}
-
-// quantile is the q-th percentile, 0 of nothing.
-func quantile(all []int64, q int) int64 {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[min(len(sorted)-1, len(sorted)*q/100)]
 }
 
 // text is a difference in one line.

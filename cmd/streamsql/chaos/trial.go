@@ -188,6 +188,14 @@ func (u *run) arrived(ctx context.Context, p *process) (ended bool, err error) {
 	return ended, err
 }
 
+// reached waits until the jobs run and the moment of the fault has come. ended reports that the process has ended before.
+func (u *run) reached(ctx context.Context, p *process, f *fault) (ended bool, err error) {
+	if ended, err = u.arrived(ctx, p); ended || err != nil {
+		return ended, err
+	}
+	return p.awaitEnd(ctx, u.after(f.at))
+}
+
 // over sorts the end of a process that nobody killed: done, or stopped by itself, which is noted.
 func (u *run) over(p *process) (done bool, err error) {
 	if !p.finished() {
@@ -209,10 +217,7 @@ func (u *run) killAt(ctx context.Context, f *fault, l launch) (done bool, err er
 	if err != nil {
 		return false, err
 	}
-	ended, err := u.arrived(ctx, p)
-	if err == nil && !ended {
-		ended, err = p.awaitEnd(ctx, u.after(f.at))
-	}
+	ended, err := u.reached(ctx, p, f)
 	p.kill()
 	if err != nil {
 		return false, err
@@ -254,10 +259,7 @@ func (u *run) pause(ctx context.Context, f *fault) (done bool, err error) {
 		return false, err
 	}
 	defer zombie.kill()
-	ended, err := u.arrived(ctx, zombie)
-	if err == nil && !ended {
-		ended, err = zombie.awaitEnd(ctx, u.after(f.at))
-	}
+	ended, err := u.reached(ctx, zombie, f)
 	if err != nil {
 		return false, err
 	}
@@ -307,10 +309,7 @@ func (u *run) fill(ctx context.Context, f *fault) (done bool, err error) {
 	}
 	defer p.kill()
 	u.where("at %.0f %%, for %s", 100*f.at, f.hold)
-	ended, err := u.arrived(ctx, p)
-	if err == nil && !ended {
-		ended, err = p.awaitEnd(ctx, u.after(f.at))
-	}
+	ended, err := u.reached(ctx, p, f)
 	if err != nil {
 		return false, err
 	}
