@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,4 +151,78 @@ func lastCounts(t *testing.T, dir string) map[string]string {
 		t.Errorf("%d groups: %v", len(last), last)
 	}
 	return last
+}
+
+// Goal: a source that a changed statement adds begins where its table says, while those of the savepoint go on where they were. Method: a
+// job over a directory takes a savepoint; the statement that starts from it reads a second directory, too.
+func TestNewSourceInARestoredJob(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	work := t.TempDir()
+	put := func(dir, file, rows string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(work, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(work, dir, file), []byte(rows), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", "1.csv", "1\n2\n3\n")
+	put("b", "1.csv", "11\n12\n")
+	run := func(dir string, restore streamsql.Restore, insert string, records int64) (*streamsql.Engine, *streamsql.Job) {
+		t.Helper()
+		eng, err := streamsql.Open(filepath.Join(work, dir), &streamsql.Options{Restore: restore})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, more := range map[string]string{"a": ", 'source.monitor-interval' = '10 ms'", "b": ", 'source.monitor-interval' = '10 ms'", "f": ""} {
+			if _, err := eng.Exec(ctx, `CREATE TABLE `+name+` (id BIGINT) WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '`+filepath.Join(work, name)+`'`+more+`)`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := eng.Exec(ctx, insert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for read := int64(0); read < records; time.Sleep(time.Millisecond) {
+			read = 0
+			for _, s := range res.Job.Status().Splits {
+				read += s.Records
+			}
+			if ctx.Err() != nil || res.Job.Status().State.Ended() {
+				t.Fatalf("%d records are read, want %d: %v", read, records, res.Job.Status().Err)
+			}
+		}
+		return eng, res.Job
+	}
+	saved := filepath.Join(work, "saved")
+	eng, j := run("first", streamsql.Restore{}, `INSERT INTO f SELECT id FROM a`, 3)
+	if err := j.Stop(ctx, streamsql.StopOptions{Savepoint: saved}); err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	put("a", "2.csv", "4\n")
+	eng, _ = run("second", streamsql.Restore{Path: saved}, `INSERT INTO f SELECT id FROM a UNION ALL SELECT id FROM b`, 3)
+	if err := eng.Close(); err != nil { // at a last checkpoint
+		t.Fatal(err)
+	}
+	var got []string
+	files, err := filepath.Glob(filepath.Join(work, "f", "[^._]*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.Fields(string(b))...)
+	}
+	slices.Sort(got)
+	if want := []string{"1", "11", "12", "2", "3", "4"}; !slices.Equal(got, want) {
+		t.Errorf("the files hold %v, want %v", got, want)
+	}
 }

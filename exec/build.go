@@ -139,7 +139,7 @@ func (at *attempt) openSource(ctx context.Context, n *Node, cp *checkpoint.Check
 	at.sources[n.ID] = src
 	var known map[checkpoint.Split]*split
 	if r := at.restoredOf(cp, n.ID); r.snapshots != nil {
-		if known, err = restoreSplits(r.snapshots); err != nil {
+		if known, err = restoreSplits(r.snapshots, n.Parallelism); err != nil {
 			return nil, err
 		}
 	}

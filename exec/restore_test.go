@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -19,11 +20,13 @@ func TestSplitState(t *testing.T) {
 		}
 		return sn
 	}
-	known, err := restoreSplits([]checkpoint.Snapshot{snap(0, a), snap(1, b)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snaps := []checkpoint.Snapshot{snap(0, a), snap(1, b)}
+	var known map[checkpoint.Split]*split
 	for p := 1; p <= 5; p++ {
+		var err error
+		if known, err = restoreSplits(snaps, p); err != nil {
+			t.Fatal(err)
+		}
 		var names []string
 		for _, ss := range assignSplits([]checkpoint.Split{"t-0", "t-2", "t-10", "t-11"}, known, p) {
 			for _, s := range ss {
@@ -51,6 +54,46 @@ func TestSplitState(t *testing.T) {
 	for n := range state {
 		if _, err := decodeSplits(state[:n]); err == nil {
 			t.Fatalf("%d of %d bytes were accepted", n, len(state))
+		}
+	}
+}
+
+// TestSplitsStay: splits stay with the subtask that had them, wherever the names of new ones lie between theirs: the operators chained to
+// the subtask are at an event time that others' rows can be behind. At another parallelism all are dealt out anew, evenly.
+func TestSplitsStay(t *testing.T) {
+	snaps := []checkpoint.Snapshot{
+		{State: encodeSplits([]*split{{name: "b", wm: 200}, {name: "f", done: true}})},
+		{State: encodeSplits([]*split{{name: "d", wm: 60}}), Positions: []checkpoint.Position{{Split: "g", Next: []byte{1}}}},
+	}
+	for _, tc := range []struct {
+		listed      []checkpoint.Split
+		fresh       bool
+		parallelism int
+		want        string
+	}{
+		{listed: []checkpoint.Split{"b", "d"}, parallelism: 2, want: "[b f] [d g]"},
+		{listed: []checkpoint.Split{"a", "b", "c", "d", "e"}, parallelism: 2, want: "[a b c f] [d e g]"},
+		{listed: []checkpoint.Split{"d"}, parallelism: 1, want: "[b d f g]"},
+		{listed: []checkpoint.Split{"b", "d"}, parallelism: 3, want: "[b] [d] [f g]"},
+		{listed: []checkpoint.Split{"e", "d", "c", "b", "a"}, fresh: true, parallelism: 2, want: "[a c e] [b d]"},
+	} {
+		var known map[checkpoint.Split]*split
+		if !tc.fresh {
+			var err error
+			if known, err = restoreSplits(snaps, tc.parallelism); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, ss := range assignSplits(tc.listed, known, tc.parallelism) {
+			var names []string
+			for _, s := range ss {
+				names = append(names, string(s.name))
+			}
+			got = append(got, fmt.Sprint(names))
+		}
+		if s := strings.Join(got, " "); s != tc.want {
+			t.Errorf("%v at parallelism %d: %s, want %s", tc.listed, tc.parallelism, s, tc.want)
 		}
 	}
 }

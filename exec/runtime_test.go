@@ -102,6 +102,48 @@ func TestOnEventWatermarks(t *testing.T) {
 	}
 }
 
+// TestChainedWatermarkStays: an operator chained to its source finds the event time of before a restart again, though the split that the
+// restart finds behind, idle before, would give a lower one.
+func TestChainedWatermarkStays(t *testing.T) {
+	bus := memory.NewBus()
+	f := bus.Feed("in").SetSplits(2)
+	f.Append(1, row(1, 1, 50))
+	f.Append(0, row(1, 2, 100))
+	l := newTrace()
+	var clock testClock
+	o := exec.JobOptions{Owner: checkpoint.OwnMemory(), Now: clock.now}
+	defer o.Owner.Close()
+	ctx := patient(t)
+	j := start(t, probed(bus, l, rowtime(true, 0, 1000)), o)
+	l.until(ctx, t, "w=50")
+	untilRead(ctx, t, j, 2)
+	clock.advance(600 * time.Millisecond)
+	f.Append(0, row(1, 3, 200))
+	l.until(ctx, t, "3")
+	untilRead(ctx, t, j, 3)
+	clock.advance(600 * time.Millisecond) // split 1 is idle now
+	l.until(ctx, t, "w=200")
+	f.Append(1, row(1, 4, 60)) // and is back, behind
+	l.until(ctx, t, "4")
+	untilRead(ctx, t, j, 4)
+	if err := j.Stop(ctx, exec.StopOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	l = newTrace()
+	j = start(t, probed(bus, l, rowtime(true, 0, 1000)), o)
+	f.Append(1, row(1, 5, 300))
+	l.until(ctx, t, "5")
+	f.Append(0, row(1, 6, 310))
+	l.until(ctx, t, "w=300")
+	// Once when the operator is opened, once from the source.
+	if got, want := l.String(), "w=200 w=200 5 6 w=300"; got != want {
+		t.Errorf("after the restart the operator finds %q, want %q", got, want)
+	}
+	if err := j.Stop(ctx, exec.StopOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestSplitWatermarks: the source's watermark is the minimum over its splits; an idle split leaves it, comes back
 // without moving it back, and the restored watermarks are those of the checkpoint.
 func TestSplitWatermarks(t *testing.T) {

@@ -71,6 +71,9 @@ func (s *sourceReader) run(ctx context.Context) error {
 // before the restart are late after it.
 func (s *sourceReader) start(ctx context.Context) error {
 	s.emitted = NoWatermark
+	if err := s.emit(s.reached()); err != nil {
+		return err
+	}
 	now := s.t.at.nowMs()
 	var open, late []checkpoint.Position
 	for _, sp := range s.splits {
@@ -104,6 +107,20 @@ func (s *sourceReader) start(ctx context.Context) error {
 	}
 	s.noteStart()
 	return s.advance()
+}
+
+// reached is the event time that the operators chained to the source had come to before a restart. The splits alone do not tell: one that was
+// idle while the others went on is behind it. Operators behind an exchange have it from their gate. Of an event time that had ended nothing
+// is repeated: there may be more input now.
+func (s *sourceReader) reached() Watermark {
+	w := NoWatermark
+	for _, c := range s.m.out.chained {
+		w = max(w, c.restore.watermark(c.id.Index, c.node.Parallelism))
+	}
+	if s.marks == nil || w == MaxWatermark {
+		return NoWatermark
+	}
+	return w
 }
 
 // noteStart takes over the positions a reader resolved when it was opened or got a split, so that a checkpoint taken

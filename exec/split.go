@@ -3,6 +3,7 @@ package exec
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/streamsql/streamsql/checkpoint"
@@ -17,6 +18,7 @@ type split struct {
 	idle bool
 	done bool // no more rows, ever
 	late bool // discovered after the job's first start: read from its beginning
+	by   int  // the subtask that must read it: it did when the checkpoint was taken; -1 = any
 	// lastRow is when the split last had rows, in ms of processing time, moved forward by the time spent waiting for
 	// downstream: backpressure is not idleness.
 	lastRow int64
@@ -96,21 +98,26 @@ func decodeSplits(b []byte) (out []*split, err error) {
 	return out, err
 }
 
-// restoreSplits merges the positions and states of all old subtasks of a source.
-func restoreSplits(snapshots []checkpoint.Snapshot) (map[checkpoint.Split]*split, error) {
+// restoreSplits merges the positions and states of all old subtasks of a source, for so many new ones.
+func restoreSplits(snapshots []checkpoint.Snapshot, parallelism int) (map[checkpoint.Split]*split, error) {
 	known := map[checkpoint.Split]*split{}
-	for _, sn := range snapshots {
+	for i, sn := range snapshots {
+		by := i
+		if len(snapshots) != parallelism {
+			by = -1
+		}
 		states, err := decodeSplits(sn.State)
 		if err != nil {
 			return nil, fmt.Errorf("source %s, subtask %d: %w", sn.Subtask.Operator, sn.Subtask.Index, err)
 		}
 		for _, s := range states {
+			s.by = by
 			known[s.name] = s
 		}
 		for _, p := range sn.Positions {
 			s := known[p.Split]
 			if s == nil {
-				s = &split{name: p.Split, wm: NoWatermark}
+				s = &split{name: p.Split, wm: NoWatermark, by: by}
 				known[p.Split] = s
 			}
 			s.next = p.Next
@@ -119,9 +126,10 @@ func restoreSplits(snapshots []checkpoint.Snapshot) (map[checkpoint.Split]*split
 	return known, nil
 }
 
-// assignSplits gives every split, known ones and listed ones, to a subtask: round robin in name order. Known splits
-// keep their position even when the source no longer lists them, so that the reader can say what is gone.
-// known is nil on a fresh start.
+// assignSplits gives every split, known ones and listed ones, to a subtask. At an unchanged parallelism a known one stays where it was: the
+// operators chained to its subtask go on at their event time, for which the rows of another subtask's split could be late. All others go in
+// name order to the subtask with the fewest that are not done, so that at a fresh start it is round robin. Known splits keep their position
+// even when the source no longer lists them, so that the reader can say what is gone. known is nil on a fresh start.
 func assignSplits(listed []checkpoint.Split, known map[checkpoint.Split]*split, parallelism int) [][]*split {
 	all := make(map[checkpoint.Split]*split, len(listed)+len(known))
 	for n, s := range known {
@@ -129,17 +137,29 @@ func assignSplits(listed []checkpoint.Split, known map[checkpoint.Split]*split, 
 	}
 	for _, n := range listed {
 		if all[n] == nil {
-			all[n] = &split{name: n, wm: NoWatermark, late: known != nil}
+			all[n] = &split{name: n, wm: NoWatermark, late: known != nil, by: -1}
 		}
 	}
 	names := make([]checkpoint.Split, 0, len(all))
-	for n := range all {
+	open := make([]int, parallelism)
+	for n, s := range all {
 		names = append(names, n)
+		if s.by >= 0 && !s.done {
+			open[s.by]++
+		}
 	}
 	sort.Slice(names, func(i, j int) bool { return lessSplit(names[i], names[j]) })
 	out := make([][]*split, parallelism)
-	for i, n := range names {
-		out[i%parallelism] = append(out[i%parallelism], all[n])
+	for _, n := range names {
+		s := all[n]
+		to := s.by
+		if to < 0 {
+			to = slices.Index(open, slices.Min(open))
+			if !s.done {
+				open[to]++
+			}
+		}
+		out[to] = append(out[to], s)
 	}
 	return out
 }
