@@ -33,7 +33,7 @@ const (
 	accCount      accKind = iota // word: count of non-NULL arguments (or rows)
 	accSumInt                    // words: sum (wrapping), count
 	accSumFloat                  // words: sum, count
-	accSumDec                    // words: sum lo, sum hi, count; the sign bit of count marks an overflow, which sticks
+	accSumDec                    // words: sum lo, sum hi, count: see decCount
 	accExtreme                   // words: value, has — MIN and MAX of PhysI64, PhysF64, PhysBool
 	accExtreme2                  // words: value lo, value hi, has — MIN and MAX of PhysI128
 	accTail                      // tail: MIN and MAX of strings, FIRST_VALUE and LAST_VALUE of all PhysStr
@@ -194,7 +194,15 @@ func (a *accumulator) add(row []byte, v *batch.Vec, i int, sign int64) {
 	}
 }
 
+// overflowed is the bit of the count of a DECIMAL's sum that marks an overflow, which sticks.
 const overflowed = math.MinInt64
+
+// decCount takes the count word of a DECIMAL's sum apart. The count is signed and takes 63 bits: it is below zero while more
+// has been taken back than was there.
+func decCount(word int64) (n, flag int64) { return word << 1 >> 1, word & overflowed }
+
+// decWord is the opposite of decCount.
+func decWord(n, flag int64) int64 { return n&^overflowed | flag }
 
 func (a *accumulator) addDec(row []byte, v *batch.Vec, i int, sign int64) {
 	var x types.Int128
@@ -208,14 +216,13 @@ func (a *accumulator) addDec(row []byte, v *batch.Vec, i int, sign int64) {
 	}
 	sum := types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)}
 	r := sum.Add(x)
-	n := word(row, a.off+16)
-	flag := n & overflowed
+	n, flag := decCount(word(row, a.off+16))
 	if (sum.Sign() >= 0) == (x.Sign() >= 0) && (r.Sign() >= 0) != (sum.Sign() >= 0) || !r.FitsDigits(types.MaxDecimalPrecision) {
 		flag = overflowed
 	}
 	setWord(row, a.off, int64(r.Lo))
 	setWord(row, a.off+8, r.Hi)
-	setWord(row, a.off+16, (n&^overflowed+sign)|flag)
+	setWord(row, a.off+16, decWord(n+sign, flag))
 }
 
 // offer replaces the extreme by the value at index i of v if that is more extreme.
@@ -363,8 +370,8 @@ func extremeDatum(p types.Phys, lo, hi int64) types.Datum {
 
 // decimal is SUM as DECIMAL(38,s) or AVG as DECIMAL(38,max(6,s)); NULL without arguments or after an overflow.
 func (a *accumulator) decimal(row []byte) (lo, hi int64, ok bool) {
-	n := word(row, a.off+16)
-	if n <= 0 {
+	n, flag := decCount(word(row, a.off+16))
+	if n == 0 || flag != 0 {
 		return 0, 0, false
 	}
 	sum := types.Int128{Lo: uint64(word(row, a.off)), Hi: word(row, a.off+8)}

@@ -109,14 +109,15 @@ func (a *accumulator) mergeDec(dst, src []byte) {
 	x := types.Int128{Lo: uint64(word(dst, a.off)), Hi: word(dst, a.off+8)}
 	y := types.Int128{Lo: uint64(word(src, a.off)), Hi: word(src, a.off+8)}
 	r := x.Add(y)
-	n, m := word(dst, a.off+16), word(src, a.off+16)
-	flag := (n | m) & overflowed
+	n, flag := decCount(word(dst, a.off+16))
+	m, more := decCount(word(src, a.off+16))
+	flag |= more
 	if (x.Sign() >= 0) == (y.Sign() >= 0) && (r.Sign() >= 0) != (x.Sign() >= 0) || !r.FitsDigits(types.MaxDecimalPrecision) {
 		flag = overflowed
 	}
 	setWord(dst, a.off, int64(r.Lo))
 	setWord(dst, a.off+8, r.Hi)
-	setWord(dst, a.off+16, (n&^overflowed+m&^overflowed)|flag)
+	setWord(dst, a.off+16, decWord(n+m, flag))
 }
 
 func (a *accumulator) mergeExtreme(dst, src []byte) {
