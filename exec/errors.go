@@ -77,7 +77,7 @@ const (
 	// TransientError is of the outside (a broker, a database, a disk), or a fault of the program that need not repeat: the
 	// restart strategy decides.
 	TransientError ErrorClass = iota
-	// UserError is of the statement, the configuration or a record: it would come again.
+	// UserError is of the statement, the configuration, a record or where output is printed: it would come again.
 	UserError
 	// FatalError is an outcome that is lost, or another owner: going on by itself could lose or repeat rows.
 	FatalError

@@ -2,7 +2,9 @@ package print
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -133,9 +135,20 @@ func (w *writer) Write(_ context.Context, b *batch.Batch) error {
 		w.buf = append(w.buf, "]\n"...)
 	}
 	if err := w.s.out.write(w.buf); err != nil {
-		return diag.New(diag.External, diag.Pos{}, "table %s: printing a row", w.s.spec.Table.Name).Wrap(err)
+		return w.s.failed(err)
 	}
 	return nil
+}
+
+// failed is the error of printing. A file that this process was given to print to, such as standard output, is not opened
+// anew by a restart of the job; a program's own writer may well take the rows the next time.
+func (s *sink) failed(err error) error {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return diag.New(diag.Output, diag.Pos{}, "table %s: rows cannot be printed", s.spec.Table.Name).Wrap(err).
+			WithHint("let the output go where there is room for it; the next start prints what came after the last checkpoint again")
+	}
+	return diag.New(diag.External, diag.Pos{}, "table %s: printing a row", s.spec.Table.Name).Wrap(err)
 }
 
 // PreCommit implements connectors.Writer: everything is printed already.

@@ -5,6 +5,8 @@ package print
 import (
 	"bytes"
 	"context"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -112,6 +114,38 @@ func TestPrefixAndKinds(t *testing.T) {
 	}{{"", 2, "2> -D[3, x]\n"}, {"id", 1, "id> -D[3, x]\n"}, {"id", 2, "id:2> -D[3, x]\n"}} {
 		if got := lines(t, table("print-identifier", c.id), c.parallel, 1, rows); got != c.want {
 			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}
+
+// A full disk under standard output ends the job and says so; a writer of the program's own is tried again.
+func TestCannotPrint(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("nothing here is always full: %v", err)
+	}
+	defer full.Close()
+	r, w := io.Pipe()
+	r.Close()
+	b := batch.NewBuilder(types.NewSchema(types.Column{Name: "a", Type: types.IntType}))
+	b.Cols[0].AppendI64(1)
+	b.RowDone()
+	rows := b.Finish()
+	for _, c := range []struct {
+		out  io.Writer
+		code diag.Code
+		want string
+	}{{full, diag.Output, "table out: rows cannot be printed: write /dev/full: no space left on device"}, {w, diag.External, "closed pipe"}} {
+		s, err := Connector(c.out).NewSink(context.Background(), connectors.SinkSpec{Table: table(), Parallel: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Open(context.Background(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Write(context.Background(), rows); err == nil || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v of class %s, want %s and %q", err, diag.CodeOf(err), c.code, c.want)
 		}
 	}
 }

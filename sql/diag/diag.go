@@ -28,8 +28,8 @@ func (p Pos) String() string {
 // Code classifies an error. It selects the exit code of the command line and whether a restart can help.
 type Code string
 
-// The classes. Syntax, Unsupported, Semantic and Config are the user's to fix (exit code 2); Data, External, Conflict
-// and Internal fail a running job (exit code 1).
+// The classes. Syntax, Unsupported, Semantic and Config are the user's to fix (exit code 2); the others fail a
+// running job (exit code 1).
 const (
 	Syntax      Code = "syntax"      // the text is not in the dialect
 	Unsupported Code = "unsupported" // Flink SQL has it, streamsql refuses it by name
@@ -39,6 +39,7 @@ const (
 	External    Code = "external"    // a broker, database or disk refused or is unreachable
 	Conflict    Code = "conflict"    // another owner: state directory, transactional prefix
 	Lost        Code = "lost"        // an outcome that cannot be proven: possible data loss, never retried silently
+	Output      Code = "output"      // where the process itself prints takes nothing more: standard output on a full disk, or closed
 	Internal    Code = "internal"    // a bug in streamsql
 )
 
