@@ -1,8 +1,8 @@
 package repl
 
 import (
+	"bufio"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +23,7 @@ type Format string
 const (
 	// Table is Flink's tableau; control characters are escaped (\n, \t, \u001b).
 	Table Format = "table"
-	CSV   Format = "csv"  // RFC 4180 with a header line; NULL is empty, BYTES are x'00ff'
+	CSV   Format = "csv"  // RFC 4180 with a header line; NULL is nothing and '' is "", BYTES are x'00ff'
 	JSON  Format = "json" // one object a line
 	// Markdown is a table of Markdown; NULL is empty.
 	Markdown Format = "markdown"
@@ -170,7 +170,7 @@ func (p *Printer) writer(out io.Writer, res *streamsql.Result, changelog bool) r
 		w.header(res.Schema.Names())
 		return w
 	case CSV:
-		w := &csvWriter{w: csv.NewWriter(out), changelog: changelog}
+		w := &csvWriter{w: bufio.NewWriter(out), changelog: changelog}
 		w.header(res.Schema)
 		return w
 	}
@@ -231,44 +231,61 @@ func (t *finalTable) rows() []streamsql.Change {
 	return out
 }
 
-// csvWriter writes CSV.
+// csvWriter writes CSV (RFC 4180, lines end with \n). NULL is nothing and ” is "", as in COPY of PostgreSQL and of DuckDB;
+// encoding/csv writes nothing for both.
 type csvWriter struct {
-	w         *csv.Writer
+	w         *bufio.Writer
 	changelog bool
-	rec       []string
+	line      []byte
 }
 
 func (w *csvWriter) header(s *types.Schema) {
-	w.rec = w.rec[:0]
+	w.line = w.line[:0]
 	if w.changelog {
-		w.rec = append(w.rec, "op")
+		w.line = append(w.line, "op,"...)
 	}
-	w.rec = append(w.rec, s.Names()...)
-	_ = w.w.Write(w.rec) // the first row's error is the same
+	for i, name := range s.Names() {
+		w.field(i, name)
+	}
+	_, _ = w.w.Write(append(w.line, '\n')) // the first row's error is the same
 }
 
 func (w *csvWriter) row(c streamsql.Change) error {
-	w.rec = w.rec[:0]
+	w.line = w.line[:0]
 	if w.changelog {
-		w.rec = append(w.rec, c.Kind.String())
+		w.line = append(append(w.line, c.Kind.String()...), ',')
 	}
 	for i := range c.Len() {
-		text, _ := c.Display(i)
-		w.rec = append(w.rec, text)
+		if text, null := c.Display(i); !null {
+			w.field(i, text)
+		} else if i > 0 {
+			w.line = append(w.line, ',')
+		}
 	}
-	if err := w.w.Write(w.rec); err != nil {
+	if _, err := w.w.Write(append(w.line, '\n')); err != nil {
 		return err
 	}
 	if w.changelog {
-		w.w.Flush() // a slow query is seen as it goes
+		return w.w.Flush() // a slow query is seen as it goes
 	}
-	return w.w.Error()
+	return nil
 }
 
-func (w *csvWriter) end(ending) error {
-	w.w.Flush()
-	return w.w.Error()
+// field appends field i, quoted where a reader could take the text for something else.
+func (w *csvWriter) field(i int, text string) {
+	if i > 0 {
+		w.line = append(w.line, ',')
+	}
+	if text != "" && text != `\.` && text[0] != ' ' && text[0] != '\t' && !strings.ContainsAny(text, ",\"\r\n") {
+		w.line = append(w.line, text...)
+		return
+	}
+	w.line = append(w.line, '"')
+	w.line = append(w.line, strings.ReplaceAll(text, `"`, `""`)...)
+	w.line = append(w.line, '"')
 }
+
+func (w *csvWriter) end(ending) error { return w.w.Flush() }
 
 // jsonWriter writes JSON lines.
 type jsonWriter struct {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/streamsql/streamsql"
@@ -82,8 +83,27 @@ func newFlags(name, args, doc string, errs io.Writer) *flags {
 	f := &flags{set: flag.NewFlagSet(name, flag.ContinueOnError), settings: settings{}, restore: "latest", errs: errs, name: name, args: args, doc: doc}
 	f.set.SetOutput(io.Discard) // parse and help write what there is to say
 	f.set.Usage = func() {}
-	f.set.Var(f.settings, "D", "`key=value` of a session setting, as SET; may be repeated")
 	return f
+}
+
+// settingFlags adds the flag of commands that open an engine, or plan a script.
+func (f *flags) settingFlags() {
+	f.set.Var(f.settings, "D", "`key=value` of a session setting, as SET; may be repeated")
+}
+
+// only refuses flags that were given and that the command, used as verb, would ignore: whoever gives them expects something of them.
+func (f *flags) only(verb string, used ...string) error {
+	var err error
+	f.set.Visit(func(x *flag.Flag) {
+		if !slices.Contains(used, x.Name) && err == nil {
+			dash := "--"
+			if len(x.Name) == 1 {
+				dash = "-"
+			}
+			err = fmt.Errorf("%s does not take %s%s", verb, dash, x.Name)
+		}
+	})
+	return err
 }
 
 // command is how the command is called.
@@ -127,6 +147,7 @@ func wrap(text string, width int) (lines []string) {
 // engineFlags adds the flags of commands that run jobs.
 func (f *flags) engineFlags() {
 	s := f.set
+	f.settingFlags()
 	s.StringVar(&f.stateDir, "state-dir", "", "`directory` of tables, checkpoints and state; one process at a time (default .streamsql/ and the name of the last file without its extension; .streamsql/statements for -e alone, .streamsql/shell for the shell)")
 	s.StringVar(&f.restore, "restore", "latest", "where INSERT jobs start: latest (the newest checkpoint of the state directory), none (afresh), or the `path` of a savepoint")
 	s.BoolVar(&f.allowDrop, "allow-dropped-state", false, "let a changed statement drop state of the checkpoint it starts from, and start operators empty whose input goes on (Flink: --allowNonRestoredState)")
@@ -142,7 +163,7 @@ func (f *flags) engineFlags() {
 
 // outputFlags adds the flags of commands that print rows.
 func (f *flags) outputFlags() {
-	f.set.StringVar(&f.output, "o", "table", "`format` of rows: table, csv, json or markdown")
+	f.set.StringVar(&f.output, "o", "table", "`format` of rows: table, csv (NULL is nothing, an empty string is \"\"), json or markdown")
 	f.set.StringVar(&f.resultMode, "result-mode", "table", "`what` to show of a query: table (the final rows of a bounded query) or changelog")
 	f.set.BoolVar(&f.quiet, "q", false, "no progress and no notices on stderr")
 }
