@@ -60,6 +60,7 @@ the reason), 1 something failed, 2 the SQL or the configuration is wrong.`, errs
 `
 	var o chaos.Options
 	var faults, jsonFile, htmlFile, junitFile, clean string
+	f.settingFlags()
 	f.set.Uint64Var(&o.Seed, "seed", 1, "`number` that decides the faults: the same seed and flags give the same trials, at about the same moments")
 	f.set.IntVar(&o.Faults, "kills", 16, "`number` of faults, in all trials together")
 	f.set.Int64Var(&o.Rows, "rows", 20000, "`number` of rows to read of each source, at most")

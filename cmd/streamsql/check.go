@@ -30,6 +30,7 @@ run. Exit codes: 0 clean or warnings only, 2 an error, or with --strict a warnin
   streamsql check --syntax *.sql             parse only
 `
 	c := &checkRun{flags: f, out: out, errs: errs, seen: map[string]bool{}, texts: map[string]string{}}
+	f.settingFlags()
 	f.set.Var(&f.statements, "e", "`SQL` to check; may be repeated")
 	f.set.StringVar(&f.against, "against", "", "`path` of a savepoint or checkpoint: report what of its state the INSERTs would go on with, and fail when some would be lost")
 	f.set.BoolVar(&f.allowDrop, "allow-dropped-state", false, "with --against: losing state is no failure")
@@ -234,6 +235,7 @@ func explainFile(args []string, out, errs io.Writer) int {
 `
 	var guarantees bool
 	format := "text"
+	f.settingFlags()
 	f.set.BoolVar(&f.embedded, "embedded-kafka", false, "assume an embedded broker for Kafka tables without bootstrap servers")
 	f.set.BoolVar(&guarantees, "guarantees", false, "show what EXPLAIN GUARANTEES shows instead of the plans")
 	f.set.StringVar(&format, "o", "text", "`format`: text, or json with --guarantees")

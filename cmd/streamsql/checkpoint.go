@@ -47,6 +47,10 @@ Both only read, and may be used while a job runs.`, errs)
 		fmt.Fprintln(errs, "streamsql checkpoint: what to do is missing or unknown\n  hint: streamsql checkpoint show [DIR], or streamsql checkpoint trace [DIR]")
 		return exitUsage
 	}
+	used := map[string][]string{"show": {"json"}, "trace": {"json", "id"}}
+	if err := f.only(pos[0], used[pos[0]]...); err != nil {
+		return f.usage(err)
+	}
 	dir := ".streamsql"
 	if len(pos) == 2 {
 		dir = pos[1]

@@ -70,6 +70,7 @@ With "earthquakes" or "orders" it shows that part alone; with names of cases tho
   streamsql demo orders
   streamsql demo before-commit after-commit
 `
+	f.settingFlags()
 	keep := f.set.Bool("keep", false, "keep the broker's and the jobs' files and say where they are")
 	rate := f.set.Int("rate", 150, "earthquakes loaded per second, at most 500")
 	logs := f.set.Bool("logs", false, "show the logs of the child processes on stderr")
@@ -82,6 +83,9 @@ With "earthquakes" or "orders" it shows that part alone; with names of cases tho
 		return exitUsage
 	}
 	quakes, cases, err := demoParts(pos)
+	if err == nil && !quakes {
+		err = f.only("demo without earthquakes", "keep", "logs")
+	}
 	if err != nil {
 		return f.usage(err)
 	}

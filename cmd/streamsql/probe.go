@@ -30,6 +30,7 @@ be measured, 2 the SQL is wrong.`, errs)
 `
 	o := streamsql.ProbeOptions{}
 	format := "text"
+	f.settingFlags()
 	f.set.StringVar(&f.stateDir, "state-dir", "", "state `directory` of the job, which need not exist (default .streamsql/ and the name of the last file without its extension)")
 	f.set.DurationVar(&o.Within, "for", 2*time.Second, "how `long` each disk and each cluster or database is measured")
 	f.set.StringVar(&f.kafkaAddr, "embedded-kafka-addr", "", "`host:port` of an embedded broker that another streamsql process runs")

@@ -28,6 +28,7 @@ Exit codes: 0 equal, 1 differs, 2 cannot be compared, or the command is wrong.`,
 	var sinks list
 	var by, format string
 	var limit int
+	f.settingFlags()
 	f.set.StringVar(&f.stateDir, "state-dir", "", "`directory` of the job's checkpoints (default .streamsql/ and the name of the last file without its extension)")
 	f.set.Var(&sinks, "sink", "`table` to compare; may be repeated (default all that the files write)")
 	f.set.StringVar(&by, "by", "", "`column` whose values make the groups (default window_start, window_end, hours of the first time column, or a hash)")

@@ -39,6 +39,7 @@ func savepointCommand(args []string, out, errs io.Writer) int {
   streamsql run job.sql --state-dir .streamsql/job2 --restore /backup/monday
 `
 	s := &savepoints{flags: f, out: out, errs: errs}
+	f.settingFlags()
 	f.set.StringVar(&f.stateDir, "state-dir", "", "state `directory` of the job; by default the only one below .streamsql")
 	f.set.StringVar(&s.job, "job", "", "the job's `id`, the beginning of one, or its pipeline.name; not needed when there is one")
 	f.set.StringVar(&f.output, "o", "text", "`format`: text or json")
@@ -60,6 +61,11 @@ func savepointCommand(args []string, out, errs io.Writer) int {
 		return f.usage(fmt.Errorf("create takes one PATH"))
 	case f.output != "text" && f.output != "json":
 		return f.usage(fmt.Errorf("-o %s: use text or json", f.output))
+	}
+	used := map[string][]string{"create": {"state-dir", "job", "timeout", "o"}, "list": {"state-dir", "o"}, "show": {"embedded-kafka", "D", "o"},
+		"verify": {"o"}, "dispose": {"o"}}
+	if err := f.only(pos[0], used[pos[0]]...); err != nil {
+		return f.usage(err)
 	}
 	if err := verbs[pos[0]](pos[1:]); err != nil {
 		return fail(errs, err, s.src)

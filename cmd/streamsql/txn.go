@@ -48,6 +48,7 @@ happen. Exit codes: 0 done, 1 something was refused or failed, 2 the command is 
   streamsql txn commit job.sql --listed                          all that the newest checkpoint lists
   streamsql txn abort job.sql --id 'ssql:…:7:0:0' --force        whose state directory is gone for good
 `
+	f.settingFlags()
 	f.set.Var(&f.dirs, "state-dir", "state `directory` of the job, or that of one job in it; may be repeated (default .streamsql/ and the name of each file without its extension)")
 	f.set.StringVar(&f.servers, "bootstrap-servers", "", "`host:port,…` of a Kafka cluster to ask beside those of the files")
 	f.set.StringVar(&f.url, "url", "", "`URL` of a PostgreSQL database to ask beside those of the files: postgres://user:password@host:port/database")

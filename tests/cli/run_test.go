@@ -82,6 +82,11 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"explain guarantees", []string{"explain", "--guarantees", "-o", "json", "-e", uncommitted}, 0, nil},
 		{"explain format", []string{"explain", "-o", "json", "-e", uncommitted}, 2, []string{"--guarantees -o json"}},
 		{"check syntax", []string{"check", "--syntax", "wrong.sql"}, 0, nil},
+		{"unused setting", []string{"version", "-D", "a=b"}, 2, []string{"unknown flag -D"}},
+		{"unused setting of checkpoints", []string{"checkpoint", "show", "-D", "a=b"}, 2, []string{"unknown flag -D"}},
+		{"unused setting of the demo", []string{"demo", "orders", "-D", "a=b"}, 2, []string{"demo without earthquakes does not take -D"}},
+		{"unused setting of a savepoint", []string{"savepoint", "list", "-D", "a=b"}, 2, []string{"list does not take -D"}},
+		{"unused flag", []string{"checkpoint", "show", "--id", "3"}, 2, []string{"show does not take --id"}},
 		{"no state", []string{"checkpoint", "show", "nowhere"}, 2, []string{`no state directory "nowhere"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
