@@ -321,6 +321,9 @@ func TestRefused(t *testing.T) {
 		{"shadow exists", toTopic, []string{"--id", "taken"}, 2, "exists already"},
 		{"unknown fault", toTopic, []string{"--faults", "kill"}, 2, `did you mean "kill9"?`},
 		{"sink that is read", toTopic + "SET 'pipeline.name' = 'second'; INSERT INTO w SELECT TIMESTAMP '2024-01-01 00:00:00', id, amount FROM k;", nil, 2, "both written and read"},
+		{"wrong oracle", toTopic, []string{"--oracle", "SELECT COUNT(*), SUM(amont) FROM k"}, 2, `flag --oracle: 1:22: `},
+		{"oracle that writes", toTopic, []string{"--oracle", "INSERT INTO k SELECT id, amount FROM orders"}, 2, "flag --oracle is not a query"},
+		{"nothing to clean", toTopic, []string{"--clean", "never"}, 2, `there is nothing of a check "never"`},
 		{"server without a command", toTopic, []string{"--faults", "server"}, 2, "fault server needs a command"},
 		{"command fails", toTopic, []string{"--faults", "server", "--server-fault", "echo gone; exit 3"}, 4, "echo gone; exit 3: exit status 3: gone"},
 		{"print", "CREATE TABLE o (id BIGINT) WITH ('connector' = 'print'); INSERT INTO o SELECT id FROM orders;", nil, 4, "cannot be read back"},
@@ -333,6 +336,9 @@ func TestRefused(t *testing.T) {
 			p := f.start(c.args...)
 			if code, err := p.Wait(patience); err != nil || code != c.code || !strings.Contains(p.Output(), c.want) {
 				t.Errorf("exit code %d, want %d and %q, %v\n%s", code, c.code, c.want, err, p.Output())
+			}
+			if c.code == 2 && strings.Contains(p.Output(), "run without faults") {
+				t.Errorf("jobs ran before it was refused:\n%s", p.Output())
 			}
 			if topics, err := f.k.Admin(t).ListTopics(context.Background(), taken); err != nil || topics[taken].Err != nil {
 				t.Errorf("the topic that was there is gone: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
 // dirPrefix begins the name of a check's directory; its id follows.
@@ -31,8 +32,22 @@ func Clean(ctx context.Context, o Options, id string) error {
 	if err != nil {
 		return err
 	}
+	found := len(left) > 0
+	for _, k := range r.job.sinks {
+		cause := k.place.claim(ctx)
+		if diag.CodeOf(cause) == diag.Conflict { // taken
+			found = true
+		} else {
+			err = errors.Join(err, cause)
+		}
+	}
 	for _, r.dir = range left {
 		err = errors.Join(err, r.abort(ctx), removeAll(r.dir))
+	}
+	if err == nil && !found {
+		err = diag.New(diag.Config, diag.Pos{}, "there is nothing of a check %q", id).
+			WithDetail("no topic or schema has it in its name in the systems of the file, and no directory below %s", os.TempDir()).
+			WithHint("a check says its id when it begins; one that came to its end has removed everything itself")
 	}
 	for _, k := range r.job.sinks {
 		err = errors.Join(err, k.place.clean(ctx, false))
@@ -114,7 +129,8 @@ func (r *runner) abort(ctx context.Context) error {
 	for _, dir := range runs {
 		run := strings.TrimPrefix(filepath.Base(dir), "run-")
 		err = errors.Join(err, r.transactions(ctx, run, func(x *streamsql.Txns, t streamsql.TxnReport) error {
-			if t.Final {
+			switch t.Verdict {
+			case streamsql.TxnEnding, streamsql.TxnCommitted, streamsql.TxnLost: // no longer open, or about to end
 				return nil
 			}
 			return x.Abort(ctx, t, true)

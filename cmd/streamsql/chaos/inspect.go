@@ -82,14 +82,20 @@ func (r *runner) inspect(ctx context.Context) error {
 	}
 	if why := r.unrepeatable(); why != "" && r.o.Oracle == "" {
 		return &inconclusive{"the query need not give the same rows twice: " + why,
-			"compare what must hold all the same: --oracle \"SELECT COUNT(*), SUM(amount) FROM sink_table\""}
+			"compare what must hold all the same: --oracle " + anOracle}
+	}
+	if r.o.Oracle != "" {
+		if err := r.plan(ctx, "g1", r.o.Oracle); err != nil {
+			return err
+		}
 	}
 	for _, x := range s.sources {
 		if err := r.pin(ctx, x); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := r.script("g1")
+	return err
 }
 
 // tables finds the jobs and what they read and write.

@@ -2,13 +2,16 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/streamsql/streamsql"
+	"github.com/streamsql/streamsql/sql"
+	"github.com/streamsql/streamsql/sql/diag"
 )
 
-// query runs a query over the shadows of a run, on an engine in memory, and gives the rows that its changes add up to.
-func (r *runner) query(ctx context.Context, run, text string) (rows, error) {
+// engine is one in memory that knows the script's tables, with the shadows of a run in place of its sinks.
+func (r *runner) engine(ctx context.Context, run string) (*streamsql.Engine, error) {
 	edits := map[string][]edit{}
 	for _, x := range r.job.sources {
 		if x.edits != nil {
@@ -27,13 +30,12 @@ func (r *runner) query(ctx context.Context, run, text string) (rows, error) {
 	}
 	steps, err := rewrite(r.o.Script, edits, r.job.names)
 	if err != nil {
-		return rows{}, err
+		return nil, err
 	}
 	eng, err := streamsql.Open("", &streamsql.Options{Settings: r.settings(1), EmbeddedAddr: r.o.Embedded, Log: r.o.Log})
 	if err != nil {
-		return rows{}, err
+		return nil, err
 	}
-	defer eng.Close()
 	for _, s := range steps {
 		if s.Job != "" {
 			continue
@@ -43,10 +45,56 @@ func (r *runner) query(ctx context.Context, run, text string) (rows, error) {
 				if isEOF(err) {
 					break
 				}
-				return rows{}, err
+				return nil, errors.Join(err, eng.Close())
 			}
 		}
 	}
+	return eng, nil
+}
+
+// plan refuses the user's query when it is none, or cannot be planned over the shadows of a run. Runs without faults take their
+// time, and whoever mistyped a name should not have to wait for them.
+func (r *runner) plan(ctx context.Context, run, text string) error {
+	parsed, err := sql.ParseScript(text)
+	if err != nil {
+		return flagError("oracle", err)
+	}
+	if len(parsed) != 1 {
+		return diag.New(diag.Config, diag.Pos{}, "flag --oracle holds %d statements", len(parsed)).WithHint("give one query, such as %s", anOracle)
+	}
+	if _, ok := parsed[0].Stmt.(*sql.QueryStmt); !ok {
+		return diag.New(diag.Config, diag.Pos{}, "flag --oracle is not a query").WithHint("give one such as %s", anOracle)
+	}
+	eng, err := r.engine(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	if _, err := eng.Explain(text); err != nil {
+		return flagError("oracle", err)
+	}
+	return nil
+}
+
+const anOracle = `"SELECT COUNT(*), SUM(amount) FROM sink_table"`
+
+// flagError is err, whose places are in the value of a flag and not in the script.
+func flagError(flag string, err error) error {
+	out := diag.New(diag.CodeOf(err), diag.Pos{}, "flag --%s", flag).Wrap(err)
+	var d *diag.Error
+	if errors.As(err, &d) {
+		out.Detail, out.Hint = d.Detail, d.Hint
+	}
+	return out
+}
+
+// query runs a query over the shadows of a run and gives the rows that its changes add up to.
+func (r *runner) query(ctx context.Context, run, text string) (rows, error) {
+	eng, err := r.engine(ctx, run)
+	if err != nil {
+		return rows{}, err
+	}
+	defer eng.Close()
 	res, err := eng.Exec(ctx, text)
 	if err != nil {
 		return rows{}, err

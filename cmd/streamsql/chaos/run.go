@@ -47,6 +47,7 @@ func Run(ctx context.Context, o Options) (rep *Report, err error) {
 	if r.dir, err = os.MkdirTemp("", dirPrefix+o.ID+"-"); err != nil {
 		return nil, err
 	}
+	r.o.Say("check " + o.ID) // for --clean, should this process be killed
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer func() {
@@ -133,7 +134,7 @@ func (r *runner) measure(ctx context.Context, rep *Report) error {
 				if r.late > 0 {
 					rep.Reason += fmt.Sprintf("; %d rows came too late for their windows", r.late)
 				}
-				rep.Hint = "compare what must hold all the same: --oracle \"SELECT COUNT(*), SUM(amount) FROM sink_table\""
+				rep.Hint = "compare what must hold all the same: --oracle " + anOracle
 				return nil
 			}
 		}
