@@ -222,13 +222,18 @@ func watch(dir string) func() int64 {
 		tick := time.NewTicker(500 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			n := int64(0)
+			n, seen := int64(0), map[uint64]bool{} // checkpoints are links of the same files
 			filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 				if err != nil || d.IsDir() {
 					return nil
 				}
 				if info, err := d.Info(); err == nil {
-					n += info.Size()
+					if st, ok := info.Sys().(*syscall.Stat_t); !ok || !seen[st.Ino] {
+						n += info.Size()
+						if ok {
+							seen[st.Ino] = true
+						}
+					}
 				}
 				return nil
 			})

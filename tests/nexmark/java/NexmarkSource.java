@@ -133,15 +133,37 @@ final class NexmarkSource implements Source<RowData, NexmarkSource.Split, Collec
         /** started are the ones of this process since it was cleared: how far a job has come that is stopped before its end. */
         static final List<Rows> started = Collections.synchronizedList(new ArrayList<>());
 
-        /** read is the number of events that have been read from the source that has come furthest; a query may have several. */
+        /**
+         * read is how many of the job's events have been read: the share of the rows of all its sources. One that has few
+         * rows, such as the auctions of a join, can come to its end long before the others.
+         */
         static long read() {
-            Map<List<Object>, Map<Integer, Long>> sources = new HashMap<>();
+            Map<List<Object>, Rows> last = new HashMap<>();
             synchronized (started) {
                 for (Rows r : started) { // the last one of a split counts
-                    sources.computeIfAbsent(List.of(r.split.kinds, Arrays.deepToString(r.split.columns)), k -> new HashMap<>()).put(r.split.index, r.next);
+                    last.put(List.of(r.split.kinds, Arrays.deepToString(r.split.columns), r.split.index), r);
                 }
             }
-            return sources.values().stream().mapToLong(s -> s.values().stream().mapToLong(Long::longValue).sum()).max().orElse(0);
+            double made = 0, all = 0;
+            long events = 0;
+            for (Rows r : last.values()) {
+                made += r.rows(r.next);
+                all += r.rows(r.limit);
+                events = r.split.events;
+            }
+            return all == 0 ? 0 : (long) (made / all * events);
+        }
+
+        /** rows is how many rows the first n events of the split make. */
+        private double rows(long n) {
+            double perGroup = 0, rest = 0;
+            for (int i = 0; i < wanted.length; i++) {
+                if (wanted[i]) {
+                    perGroup++;
+                    rest += i < n % Events.GROUP ? 1 : 0;
+                }
+            }
+            return n / Events.GROUP * perGroup + rest;
         }
 
         Rows(Split s) {
