@@ -157,6 +157,9 @@ func (s *sinkSide) scan(ctx context.Context, into *tally) (err error) {
 		Table: s.t, Schema: s.l.schema, Job: jobID(s.r.plan.Name), Sink: string(s.id), Log: s.r.o.Log, Taken: s.r.still,
 		Each: func(b *batch.Batch) error { into.takeBatch(b); return nil },
 	})
+	if s.mode.Changelog == types.Upsert {
+		s.marked = -1 // the job's commits count changes, and a key can have many
+	}
 	return err
 }
 

@@ -109,7 +109,7 @@ func (d Delivery) String() string {
 type SinkMode struct {
 	Delivery  Delivery
 	Changelog types.ChangelogMode // the row kinds it accepts
-	Key       []string            // columns the sink addresses rows by (IdempotentUpsert), the table's primary key
+	Key       []string            // columns the sink addresses rows by (an upsert changelog), the table's primary key
 	Reason    string              // plain words for EXPLAIN: why this delivery
 	Weakness  string              // what the guarantee does not cover, "" when nothing
 	Commit    Commitment          // of a TwoPhaseCommit
@@ -240,7 +240,8 @@ type Sink interface {
 	// Preflight contacts the system and refuses what cannot work, before a row is read: missing topic or table, wrong
 	// types, limits. It changes nothing.
 	Preflight(ctx context.Context) error
-	// Committer finishes transactions of this sink; nil unless the delivery is TwoPhaseCommit.
+	// Committer finishes transactions of this sink; nil when it has none to finish. A sink whose delivery is not TwoPhaseCommit may have
+	// a committer for what an earlier run of the job, with another delivery, left in a checkpoint.
 	Committer(ctx context.Context) (checkpoint.Committer, error)
 	// Open makes the writer of a subtask. Called after restore committed and aborted what it had to.
 	Open(ctx context.Context, subtask int) (Writer, error)

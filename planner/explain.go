@@ -192,6 +192,9 @@ func (plan *Plan) guarantee(d connectors.Delivery, root *phys) string {
 		if takesBack(root) {
 			return " (rows that the query takes back can stay after a failure)"
 		}
+		if valueComesBack(root) {
+			return " (a value that the query takes back can stay after a failure)"
+		}
 		return " (exactly once in the final table)"
 	case connectors.AtLeastOnce:
 		return " (rows can repeat after a failure)"

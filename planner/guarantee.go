@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/streamsql/streamsql/connectors"
+	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
 )
 
@@ -213,6 +214,10 @@ func (plan *Plan) commitSegment(s SinkPlan, root *phys) Segment {
 			seg.Guarantee = connectors.CanRepeat
 			seg.How = append(seg.How, "but the query takes rows back: one that was written after the checkpoint stays when a replay, in which rows meet in another order, does not come by it")
 		}
+		if valueComesBack(root) {
+			seg.Guarantee = connectors.CanRepeat
+			seg.How = append(seg.How, "but the value of a key can come back to the one of the checkpoint: a replay that passes the others by within a batch writes nothing, and one that was written stays")
+		}
 		for i := range root.fields {
 			if readBack(root, i, root.op.(*Sink).Target, false) != nil {
 				seg.Guarantee = connectors.CanRepeat
@@ -243,6 +248,34 @@ func takesBack(root *phys) bool {
 		// Other operators without state pass deletions on that came to them.
 		return len(p.keyedBy) > 0 || !slices.ContainsFunc(p.in, retracts)
 	})
+}
+
+// valueComesBack reports that a key of an upserted table can have a value after the checkpoint, and then the one of the checkpoint
+// again. Changes of a key are merged within a batch: a replay in other batches can find that nothing has changed, and so not write
+// over a value that was written before the failure. COUNT, MAX, MIN and FIRST_VALUE over rows that only come never go back; of
+// rows that only come, each is written again.
+func valueComesBack(root *phys) bool {
+	return slices.ContainsFunc(treeOf(root.in[0]), func(p *phys) bool {
+		if !stateful(p) || p.trait.Kinds == Inserts {
+			return false
+		}
+		switch n := p.op.(type) {
+		case *Aggregate:
+			return p.in[0].trait.Kinds != Inserts || slices.ContainsFunc(n.Aggs, goesBack)
+		case *Rank:
+			return !firstOfAll(p) || len(n.Order) > 0 && n.In.Fields()[n.Order[0].Col].Time == Proctime // the order has the row's own time else
+		}
+		return true
+	})
+}
+
+// goesBack reports an aggregate over rows that only come whose value can be one that it was before.
+func goesBack(a expr.Agg) bool {
+	switch a.Kind {
+	case expr.AggCount, expr.AggCountStar, expr.AggMax, expr.AggMin, expr.AggFirst:
+		return false
+	}
+	return true
 }
 
 // retracts reports that p takes rows back that are not followed by another of their key: by deletions, or by -U, which it is

@@ -158,14 +158,15 @@ func (l *linter) cumulative(root *phys, t *sinkTarget) {
 
 // readsBack: a column computed from what the same table held before.
 func (l *linter) readsBack(root *phys, t *sinkTarget) {
+	again, why := "which a replay adds again", "rows take effect at once; after a failure a row is processed again, finds its own effect in the table, and adds to it once more"
 	if t.Delivery.Delivery == connectors.TwoPhaseCommit {
-		return
+		again, why = "of which only the last of a checkpoint counts", "rows take effect with their checkpoint: those of one checkpoint that have a key find the same row in the table, add to that, and the last one is written"
 	}
 	for i := range root.fields {
 		if j := readBack(root, i, t, false); j != nil {
 			l.add(lint.Finding{Code: "SSQL-E501", Table: t.Table.Name, Pos: j.Pos,
-				Message: fmt.Sprintf("column %s of table %s is computed from the row that %s holds: an increment, which a replay adds again", root.fields[i].Name, t.Table.Name, t.Table.Name),
-				Detail:  "rows take effect at once; after a failure a row is processed again, finds its own effect in the table, and adds to it once more",
+				Message: fmt.Sprintf("column %s of table %s is computed from the row that %s holds: an increment, %s", root.fields[i].Name, t.Table.Name, t.Table.Name, again),
+				Detail:  why,
 				Hint:    "let the engine keep the value: SELECT key, SUM(...) ... GROUP BY key, whose state goes back with the checkpoint"}, t.Pos.Pos)
 			return
 		}

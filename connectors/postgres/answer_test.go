@@ -112,7 +112,7 @@ func TestLostAnswerToUpsert(t *testing.T) {
 			fault.Kind, fault.Request, fault.Times = netproxy.LoseReply, request, 1
 			t.Run(fault.String(), func(t *testing.T) {
 				t.Parallel()
-				f := newFixture(t, harness.SharedPostgres(t), `CREATE TABLE out (id int PRIMARY KEY, name text)`, []string{"id"}, idName)
+				f := newFixture(t, harness.SharedPostgres(t), `CREATE TABLE out (id int PRIMARY KEY, name text)`, []string{"id"}, idName, "sink.commit-protocol", upsert)
 				p := f.behind()
 				w := f.open(f.hasty(), 0)
 				i := f.disturb(p, fault)
@@ -130,7 +130,7 @@ func TestLostAnswerToUpsert(t *testing.T) {
 
 // The server stops reading in the middle of a COPY that does not fit into the buffers between.
 func TestLostDataOfCopy(t *testing.T) {
-	f := newFixture(t, harness.SharedPostgres(t), `CREATE TABLE out (id int PRIMARY KEY, name text)`, []string{"id"}, idName)
+	f := newFixture(t, harness.SharedPostgres(t), `CREATE TABLE out (id int PRIMARY KEY, name text)`, []string{"id"}, idName, "sink.commit-protocol", upsert)
 	p := f.behind()
 	w := f.open(f.hasty(), 0)
 	i := f.disturb(p, netproxy.Fault{Kind: netproxy.Drop, Direction: netproxy.ToServer, After: 100_000, Times: 1})
@@ -145,7 +145,7 @@ func TestLostDataOfCopy(t *testing.T) {
 
 // A statement that waits for a lock is asked about again and again, and waited for.
 func TestLongStatementIsWaitedFor(t *testing.T) {
-	f := newFixture(t, harness.SharedPostgres(t), `CREATE TABLE out (id int PRIMARY KEY, name text)`, []string{"id"}, idName)
+	f := newFixture(t, harness.SharedPostgres(t), `CREATE TABLE out (id int PRIMARY KEY, name text)`, []string{"id"}, idName, "sink.commit-protocol", upsert)
 	p := f.behind()
 	w := f.open(f.hasty(), 0)
 	holder := f.pg.Conn(t, f.db)

@@ -232,7 +232,7 @@ func (c *committer) commitPrepared(ctx context.Context, conn *pgx.Conn, t *targe
 		WithHint("restore an earlier checkpoint with --restore PATH, or accept the loss by restoring none")
 }
 
-// apply writes the rows kept in the checkpoint together with their marker. A marker that is there already, or is being
+// apply writes the rows kept in the checkpoint, or applies its changes by key, together with the marker. A marker that is there already, or is being
 // written by a suspended incarnation, makes the INSERT wait and then do nothing.
 func (c *committer) apply(ctx context.Context, conn *pgx.Conn, t *target, cm checkpoint.Committable, p *committable) error {
 	id := c.sink.identity()
@@ -246,7 +246,11 @@ func (c *committer) apply(ctx context.Context, conn *pgx.Conn, t *target, cm che
 		if err := noteApplied(ctx, tx, t, id, cm.Lineage, cm.Checkpoint, cm.Subtask); err != nil {
 			return err
 		}
-		return copyIn(ctx, conn, copyStatement(t, p.Columns), bytes.NewReader(p.data))
+		if p.Key == nil {
+			return copyIn(ctx, conn, copyStatement(t, p.Columns), bytes.NewReader(p.data))
+		}
+		k := keyedTable{ref: t.tableRef(), columns: p.Columns, keys: p.Key}
+		return k.apply(ctx, tx, p.data[:p.Split], p.data[p.Split:], false)
 	})
 	if errors.Is(err, errMarked) {
 		return nil

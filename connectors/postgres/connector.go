@@ -9,7 +9,6 @@ import (
 	"github.com/streamsql/streamsql/catalog"
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/diag"
-	"github.com/streamsql/streamsql/sql/types"
 )
 
 // Connectors are 'jdbc' and its alias 'postgres'. They differ in the form of 'url' only.
@@ -47,13 +46,13 @@ var options = append([]connectors.Option{
 	{Key: "password", Type: connectors.StringOption, Flink: true, Doc: "Password of 'username'."},
 	{Key: "driver", Type: connectors.StringOption, Flink: true, Doc: "Java driver class; accepted for Flink, no effect."},
 	{Key: "connection.max-retry-timeout", Type: connectors.DurationOption, Default: "60 s", Flink: true, Doc: "How long connecting is retried."},
-	{Key: "sink.buffer-flush.max-rows", Type: connectors.IntOption, Default: "5000", Flink: true, Doc: "Rows buffered before they are sent (Flink's default is 100)."},
-	{Key: "sink.buffer-flush.interval", Type: connectors.DurationOption, Default: "1 s", Flink: true, Doc: "Upserts: age of the oldest buffered row at which the buffer is sent with the next row or barrier; 0 = off."},
-	{Key: "sink.max-retries", Type: connectors.IntOption, Default: "3", Flink: true, Doc: "How often a failed upsert transaction is repeated before the job fails."},
+	{Key: "sink.buffer-flush.max-rows", Type: connectors.IntOption, Default: "5000", Flink: true, Doc: "Rows buffered before they are sent (Flink's default is 100). Given for a table with a primary key, it asks for 'sink.commit-protocol' = 'upsert'."},
+	{Key: "sink.buffer-flush.interval", Type: connectors.DurationOption, Default: "1 s", Flink: true, Doc: "Upserts: age of the oldest buffered row at which the buffer is sent with the next row or barrier; 0 = off. Given, it asks for 'sink.commit-protocol' = 'upsert'."},
+	{Key: "sink.max-retries", Type: connectors.IntOption, Default: "3", Flink: true, Doc: "With a primary key: how often a failed transaction before the checkpoint is repeated before the job fails."},
 	{Key: "sink.parallelism", Type: connectors.IntOption, Flink: true, Doc: "Parallelism of the sink."},
-	{Key: "sink.delivery-guarantee", Type: connectors.EnumOption, Values: []string{"exactly-once", "at-least-once", "none"}, Default: "exactly-once", Doc: "Tables without a primary key: 'exactly-once' (two-phase commit), or rows sent at once."},
-	{Key: "sink.commit-protocol", Type: connectors.EnumOption, Values: []string{"auto", "prepared", "write-ahead"}, Default: "auto", Doc: "'prepared' uses PREPARE TRANSACTION, 'write-ahead' keeps the rows in the checkpoint; 'auto' takes 'prepared' where max_prepared_transactions allows it."},
-	{Key: "sink.write-ahead.max-bytes", Type: connectors.MemoryOption, Default: "256mb", Doc: "Write-ahead: rows one subtask may hold per checkpoint."},
+	{Key: "sink.delivery-guarantee", Type: connectors.EnumOption, Values: []string{exactlyOnce, "at-least-once", "none"}, Default: exactlyOnce, Doc: "'exactly-once' (rows take effect with their checkpoint), or rows sent at once; with a primary key these are upserted."},
+	{Key: "sink.commit-protocol", Type: connectors.EnumOption, Values: []string{"auto", prepared, writeAhead, upsert}, Default: "auto", Doc: "'prepared' uses PREPARE TRANSACTION, 'write-ahead' keeps the rows in the checkpoint, 'upsert' writes them before it, by primary key; 'auto' takes 'prepared' where max_prepared_transactions allows it, and with a primary key 'write-ahead'."},
+	{Key: "sink.write-ahead.max-bytes", Type: connectors.MemoryOption, Default: "256mb", Doc: "Write-ahead: rows one subtask may hold per checkpoint; with a primary key the last of each key."},
 }, connectors.LookupOptions...)
 
 // config is a table's options, parsed.
@@ -139,47 +138,7 @@ func check(t *catalog.Table, use connectors.Use) error {
 				WithHint("remove METADATA column %q", col.Name)
 		}
 	}
-	if len(t.PrimaryKey) > 0 && c.values.Has("sink.commit-protocol") {
-		return c.values.Errorf("sink.commit-protocol", "option 'sink.commit-protocol' has no effect on table %q: a table with a primary key is upserted", t.Name).
-			WithHint("remove the option, or remove PRIMARY KEY to append in two phases")
-	}
-	return nil
-}
-
-func sinkModes(t *catalog.Table) ([]connectors.SinkMode, error) {
-	c, err := parse(t)
-	if err != nil {
-		return nil, err
-	}
-	if len(t.PrimaryKey) > 0 {
-		return []connectors.SinkMode{{
-			Delivery: connectors.IdempotentUpsert, Changelog: types.Upsert, Key: t.PrimaryKey,
-			Reason:   fmt.Sprintf("the table has PRIMARY KEY (%s): each key's last change is written with INSERT … ON CONFLICT DO UPDATE or DELETE, so a replay ends in the same rows", strings.Join(t.PrimaryKey, ", ")),
-			Weakness: "rows are visible before their checkpoint completes; after a crash a key can show an older value until replay has passed it again",
-		}}, nil
-	}
-	switch c.guarantee {
-	case "at-least-once":
-		return []connectors.SinkMode{{
-			Delivery: connectors.AtLeastOnce, Changelog: types.AppendOnly,
-			Reason: "'sink.delivery-guarantee' = 'at-least-once': rows are flushed at every checkpoint", Weakness: "after a crash, rows since the last checkpoint are written again",
-		}}, nil
-	case "none":
-		return []connectors.SinkMode{{
-			Delivery: connectors.NoGuarantee, Changelog: types.AppendOnly,
-			Reason: "'sink.delivery-guarantee' = 'none'", Weakness: "rows can be lost or repeated after a crash",
-		}}, nil
-	}
-	how := map[string]string{
-		"auto":        "'sink.commit-protocol' = 'auto': PREPARE TRANSACTION if the server's max_prepared_transactions allows it, else rows are kept in the checkpoint (write-ahead); the job's log names the one taken",
-		"prepared":    "'sink.commit-protocol' = 'prepared': each subtask's transaction is prepared at the barrier and committed after the checkpoint is durable",
-		"write-ahead": "'sink.commit-protocol' = 'write-ahead': rows are kept in the checkpoint and written with a marker row in one transaction after it is durable",
-	}
-	return []connectors.SinkMode{{
-		Delivery: connectors.TwoPhaseCommit, Changelog: types.AppendOnly,
-		Reason: "the table has no primary key and the query only appends; " + how[c.protocol],
-		Commit: commitment(c.protocol),
-	}}, nil
+	return c.checkProtocol(t)
 }
 
 func newSink(_ context.Context, spec connectors.SinkSpec) (connectors.Sink, error) {

@@ -9,8 +9,12 @@
 //
 // The marker is a row of _streamsql_commits written by the very transaction it names, so its presence proves the
 // outcome where error codes cannot: 42704 answers both "committed already" and "rolled back". That it is not there proves
-// nothing when somebody has deleted it, so that a second witness is asked (proof.go). A table with a primary key is upserted:
-// the last change of each key is written at once, and replay ends in the same state.
+// nothing when somebody has deleted it, so that a second witness is asked (proof.go).
+//
+// A table with a primary key is written by write-ahead too: the last change of each key in a checkpoint (changes.go, keyed.go) is
+// kept in it, and deleted or upserted through temporary tables (stage.go) when it is complete. prepared is not for it: the locks of the keys
+// would outlast the checkpoint. With sink.commit-protocol = upsert the changes are written at once, before the checkpoint
+// (upsert.go): a replay in other batches need not come by a row or a value again that was written, which then stays.
 //
 // Every incarnation of a job takes the sink before it reads a marker: it raises the epoch of the sink's row in
 // _streamsql_owner and ends the sessions of earlier incarnations. Every transaction compares the epoch; one that was

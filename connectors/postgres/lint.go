@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/lint"
@@ -15,18 +16,32 @@ func lintTable(s connectors.LintSpec) []lint.Finding {
 	}
 	t := s.Table.Name
 	switch {
-	case s.Mode.Delivery == connectors.IdempotentUpsert && c.guarantee == "exactly-once":
+	case s.Mode.Delivery == connectors.IdempotentUpsert && c.guarantee == exactlyOnce:
 		return []lint.Finding{{Code: "SSQL-W103", Table: t, Option: "sink.delivery-guarantee",
 			Message: fmt.Sprintf("table %s is written by primary key: rows are seen before their checkpoint, and exactly once holds for the final table only", t),
 			Detail:  s.Mode.Weakness,
-			Hint:    "remove 'sink.delivery-guarantee'; or remove PRIMARY KEY, and rows are appended in two phases"}}
-	case s.Mode.Delivery != connectors.IdempotentUpsert && c.guarantee != "exactly-once":
+			Hint:    "remove " + c.asksForUpsert() + ", and rows take effect with their checkpoint; or remove 'sink.delivery-guarantee'"}}
+	case s.Mode.Delivery != connectors.IdempotentUpsert && c.guarantee != exactlyOnce:
 		return []lint.Finding{{Code: "SSQL-W104", Table: t, Option: "sink.delivery-guarantee",
 			Message: fmt.Sprintf("table %s: rows can repeat, and nothing tells a repeated row from a new one", t),
 			Detail:  s.Mode.Weakness,
 			Hint:    "remove 'sink.delivery-guarantee' (the default is exactly-once), or declare PRIMARY KEY (...) NOT ENFORCED"}}
 	}
 	return nil
+}
+
+// asksForUpsert are the options by which rows with a key are written before their checkpoint.
+func (c *config) asksForUpsert() string {
+	var out []string
+	if c.protocol == upsert {
+		out = append(out, "'sink.commit-protocol'")
+	}
+	for _, o := range flushOptions {
+		if c.values.Has(o) {
+			out = append(out, "'"+o+"'")
+		}
+	}
+	return strings.Join(out, " and ")
 }
 
 // commitment is what EXPLAIN GUARANTEES says of the protocols.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -229,7 +230,8 @@ func TestZombie(t *testing.T) {
 	}{
 		{"prepared", nil, []string{"sink.commit-protocol", prepared}},
 		{"write-ahead", nil, []string{"sink.commit-protocol", writeAhead}},
-		{"upsert", []string{"id"}, nil},
+		{"upsert", []string{"id"}, []string{"sink.commit-protocol", upsert}},
+		{"keyed write-ahead", []string{"id"}, nil},
 		{"at-least-once", nil, []string{"sink.delivery-guarantee", "at-least-once"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -290,7 +292,7 @@ func TestSecondJobIsRefused(t *testing.T) {
 func TestUpsert(t *testing.T) {
 	pg := harness.SharedPostgres(t)
 	ctx := context.Background()
-	f := newFixture(t, pg, `CREATE TABLE out (id int primary key, name text)`, []string{"id"}, idName)
+	f := newFixture(t, pg, `CREATE TABLE out (id int primary key, name text)`, []string{"id"}, idName, "sink.commit-protocol", upsert)
 	s := f.sink(1)
 	if err := s.Preflight(ctx); err != nil {
 		t.Fatal(err)
@@ -313,7 +315,7 @@ func TestUpsert(t *testing.T) {
 func TestUpsertReconnects(t *testing.T) {
 	pg := harness.SharedPostgres(t)
 	ctx := context.Background()
-	f := newFixture(t, pg, `CREATE TABLE out (id int primary key, name text)`, []string{"id"}, idName)
+	f := newFixture(t, pg, `CREATE TABLE out (id int primary key, name text)`, []string{"id"}, idName, "sink.commit-protocol", upsert)
 	w := f.open(f.sink(1), 0)
 	if err := w.Write(ctx, idNames(nil, 1, "a")); err != nil {
 		t.Fatal(err)
@@ -473,15 +475,31 @@ func TestCommitSurvivesServerRestart(t *testing.T) {
 }
 
 func TestCommittableRoundTrip(t *testing.T) {
-	in := committable{Protocol: writeAhead, Rows: 2, Columns: []string{"a", "b"}, data: []byte("1\tx\n2\ty\n")}
-	out, err := decodeCommittable(checkpoint.Committable{Payload: in.encode()})
-	if err != nil || fmt.Sprint(*out) != fmt.Sprint(in) {
-		t.Fatalf("%v, %v", out, err)
+	for _, in := range []committable{
+		{Protocol: writeAhead, Rows: 2, Columns: []string{"a", "b"}, data: []byte("1\tx\n2\ty\n")},
+		{Protocol: writeAhead, Rows: 3, Columns: []string{"a", "b"}, Key: []string{"a"}, Deletes: 2, Split: 4, data: []byte("1\n3\n2\ty\n")},
+	} {
+		out, err := decodeCommittable(checkpoint.Committable{Payload: in.encode()})
+		if err != nil || fmt.Sprint(*out) != fmt.Sprint(in) {
+			t.Fatalf("%v, %v", out, err)
+		}
+	}
+}
+
+// What a release wrote stays readable: the bytes are those of the releases that knew rows to append only.
+func TestCommittableOfBefore(t *testing.T) {
+	head := `{"protocol":"write-ahead","seq":0,"rows":1}`
+	old := "\x01" + string(rune(len(head))) + head + "1\tx\n"
+	p, err := decodeCommittable(checkpoint.Committable{Payload: []byte(old)})
+	if err != nil || p.Key != nil || p.Rows != 1 || string(p.data) != "1\tx\n" {
+		t.Fatalf("%+v, %v", p, err)
 	}
 }
 
 func FuzzDecodeCommittable(f *testing.F) {
 	c := committable{Protocol: prepared, GID: "ssql:a", Rows: 2}
+	f.Add(c.encode())
+	c = committable{Protocol: writeAhead, Rows: 3, Columns: []string{"a", "b"}, Key: []string{"a"}, Deletes: 1, Split: 2, data: []byte("1\n2\ty\n3\tz\n")}
 	f.Add(c.encode())
 	f.Fuzz(func(t *testing.T, p []byte) {
 		_, _ = DescribeCommittable(checkpoint.Committable{Payload: p}, time.UnixMilli(5))
@@ -489,8 +507,11 @@ func FuzzDecodeCommittable(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if c.Key != nil && (len(c.data[:c.Split])+len(c.data[c.Split:]) != len(c.data) || c.Protocol != writeAhead) {
+			t.Fatalf("changes by key: %+v", c)
+		}
 		d, err := decodeCommittable(checkpoint.Committable{Payload: c.encode()})
-		if err != nil || d.GID != c.GID || !bytes.Equal(d.data, c.data) {
+		if err != nil || d.GID != c.GID || !bytes.Equal(d.data, c.data) || d.Split != c.Split || !slices.Equal(d.Key, c.Key) {
 			t.Fatalf("%v %v", d, err)
 		}
 	})

@@ -51,6 +51,8 @@ type target struct {
 	name    string
 	columns []pgColumn
 	unique  [][]string // column sets of unique, non-partial, immediate indexes
+	// rewrites says that triggers see rows before the table's own rules do, and may change them.
+	rewrites bool
 }
 
 // ident quotes a name only where PostgreSQL would fold or reject it, so that Flink's unquoted identifiers mean the same.
@@ -89,8 +91,9 @@ func (t *target) marker(name string) string { return ident(t.schema) + "." + nam
 // inspect reads the table's definition. The name is resolved as PostgreSQL would in a statement.
 func inspect(ctx context.Context, conn *pgx.Conn, table string) (*target, error) {
 	t := &target{}
-	err := conn.QueryRow(ctx, `SELECT c.oid, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'f')`, table).Scan(&t.oid, &t.schema, &t.name)
+	err := conn.QueryRow(ctx, `SELECT c.oid, n.nspname, c.relname, EXISTS (SELECT FROM pg_trigger
+			WHERE tgrelid = c.oid AND NOT tgisinternal AND tgtype & 2 <> 0) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'f')`, table).Scan(&t.oid, &t.schema, &t.name, &t.rewrites)
 	if err == pgx.ErrNoRows {
 		return nil, diag.New(diag.Config, diag.Pos{}, "table %q does not exist in database %q", table, conn.Config().Database).
 			WithHint("create it first, or correct 'table-name' (schema.table when it is not in the search path)").WithRule("SSQL-E621")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/streamsql/streamsql/connectors"
 	"github.com/streamsql/streamsql/sql/diag"
 	"github.com/streamsql/streamsql/sql/lint"
+	"github.com/streamsql/streamsql/sql/types"
 )
 
 // tableSink is one table written by one job.
@@ -100,11 +102,12 @@ func (s *tableSink) Inspect(ctx context.Context) (in connectors.Inspection, err 
 }
 
 func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target, in *connectors.Inspection) error {
-	var standby, insert, update, create bool
+	var standby, insert, update, temp, create bool
 	var version, fsync string
 	err := conn.QueryRow(ctx, `SELECT pg_is_in_recovery(), has_table_privilege($1::oid, 'INSERT'), has_table_privilege($1::oid, 'UPDATE'),
+			has_database_privilege(current_database(), 'TEMPORARY'),
 			has_schema_privilege($2, 'CREATE') OR (to_regclass($3) IS NOT NULL AND to_regclass($4) IS NOT NULL), current_setting('server_version'), current_setting('fsync')`,
-		t.oid, t.schema, t.marker(ownerTable), t.marker(appliedTable)).Scan(&standby, &insert, &update, &create, &version, &fsync)
+		t.oid, t.schema, t.marker(ownerTable), t.marker(appliedTable)).Scan(&standby, &insert, &update, &temp, &create, &version, &fsync)
 	if err != nil {
 		return err
 	}
@@ -119,8 +122,11 @@ func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target, 
 		return refuse("SSQL-E624", "point 'url' at the primary", "the server is a standby and cannot be written to")
 	case !insert:
 		return refuse("SSQL-E623", grant, "user %q may not INSERT into %s", user, t.tableRef())
-	case !update && s.spec.Mode.Delivery == connectors.IdempotentUpsert:
+	case !update && s.keyed():
 		return refuse("SSQL-E623", grant, "user %q may not UPDATE %s", user, t.tableRef())
+	case !temp && s.keyed():
+		return refuse("SSQL-E623", fmt.Sprintf("GRANT TEMPORARY ON DATABASE %s TO %s", ident(conn.Config().Database), ident(user)),
+			"user %q may not make temporary tables, through which rows are upserted", user)
 	case !create:
 		return refuse("SSQL-E623", fmt.Sprintf("GRANT CREATE ON SCHEMA %s TO %s, for the first start of a job", ident(t.schema), ident(user)),
 			"user %q may not make the bookkeeping tables %s and %s", user, t.marker(ownerTable), t.marker(appliedTable))
@@ -133,13 +139,16 @@ func (s *tableSink) checkServer(ctx context.Context, conn *pgx.Conn, t *target, 
 	return nil
 }
 
+// keyed says that rows are written by primary key.
+func (s *tableSink) keyed() bool { return s.spec.Mode.Changelog == types.Upsert }
+
 // choose settles the commit protocol: the server's max_prepared_transactions must hold every writer's transactions of
 // all checkpoints that can be uncommitted at a time, beside what others have prepared.
 func (s *tableSink) choose(ctx context.Context, conn *pgx.Conn) (string, error) {
 	if s.spec.Mode.Delivery != connectors.TwoPhaseCommit {
 		return "", nil
 	}
-	if s.conf.protocol == writeAhead {
+	if s.conf.protocol == writeAhead || s.keyed() {
 		return writeAhead, nil
 	}
 	var limit, used int
@@ -206,11 +215,9 @@ func (s *tableSink) identity() identity {
 	return s.id
 }
 
-// Committer implements connectors.Sink.
+// Committer implements connectors.Sink. Whatever the delivery is now, a checkpoint can hold output of an earlier one: its payload says
+// how it is committed.
 func (s *tableSink) Committer(context.Context) (checkpoint.Committer, error) {
-	if s.spec.Mode.Delivery != connectors.TwoPhaseCommit {
-		return nil, nil
-	}
 	return &committer{sink: s}, nil
 }
 
@@ -227,9 +234,11 @@ func (s *tableSink) Open(ctx context.Context, subtask int) (connectors.Writer, e
 	base := writerBase{sink: s, conn: conn, target: t, id: s.identity(), subtask: subtask, columns: s.spec.Schema.Names()}
 	switch {
 	case s.spec.Mode.Delivery == connectors.IdempotentUpsert:
-		return newUpsertWriter(base, s.spec.Mode.Key), nil
+		return &upsertWriter{writerBase: base, changes: newChanges(s.spec.Schema, s.spec.Mode.Key)}, nil
 	case s.spec.Mode.Delivery != connectors.TwoPhaseCommit:
 		return &appendWriter{writerBase: base}, nil
+	case s.keyed():
+		return &keyedWriter{writerBase: base, changes: newChanges(s.spec.Schema, s.spec.Mode.Key)}, nil
 	case s.protocol == prepared:
 		known, err := history(ctx, conn)
 		if err != nil {
@@ -273,6 +282,42 @@ type writerBase struct {
 
 func (w *writerBase) wrap(err error) error {
 	return explain(w.sink.spec.Table.Name, cause(w.conn, err))
+}
+
+// keyed is the table as changes by key are applied to it.
+func (w *writerBase) keyed() *keyedTable {
+	return &keyedTable{ref: w.target.tableRef(), columns: w.columns, keys: w.sink.spec.Mode.Key}
+}
+
+// repeat does what f does in a transaction again, on a new session, when it failed for a passing reason.
+func (w *writerBase) repeat(ctx context.Context, what string, f func() error) error {
+	for attempt := 0; ; attempt++ {
+		err := cause(w.conn, f())
+		if err == nil {
+			return nil
+		}
+		if attempt >= w.sink.conf.maxRetries || !retryable(err) || ctx.Err() != nil {
+			return w.wrap(err)
+		}
+		w.sink.log.Warn(what+" transaction failed, repeating it", "attempt", attempt+1, "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(attempt) * time.Second):
+		}
+		if err := w.reconnect(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *writerBase) reconnect(ctx context.Context) error {
+	_ = w.Close() // it is broken
+	conn, err := w.sink.replace(ctx, processOf(w.conn))
+	if err == nil {
+		w.conn = conn
+	}
+	return err
 }
 
 func (w *writerBase) clear() { w.buf, w.rows = w.buf[:0], 0 }

@@ -167,6 +167,9 @@ func DescribeCommittable(c checkpoint.Committable, now time.Time) (string, error
 		return "", err
 	}
 	age := now.Sub(c.CreatedAt).Round(time.Second)
+	if p.Key != nil {
+		return fmt.Sprintf("changes of %d keys (%d deletions) of checkpoint %d kept in it, age %s; they do not time out", p.Rows, p.Deletes, c.Checkpoint, age), nil
+	}
 	if p.Protocol == writeAhead {
 		return fmt.Sprintf("%d rows of checkpoint %d kept in it, age %s; they do not time out", p.Rows, c.Checkpoint, age), nil
 	}
