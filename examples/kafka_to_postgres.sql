@@ -1,6 +1,6 @@
 -- One topic into two PostgreSQL tables, exactly once, in one job:
 --   large_orders  has no primary key: two-phase commit, a row is there once and only once
---   users         has one: the row of a user is overwritten with the newest total
+--   users         has one: the row of a user is overwritten with the total at each checkpoint
 -- EXPLAIN prints which way was taken for each, and why.
 --
 --   createdb shop

@@ -31,12 +31,13 @@ func loadings() []*loading {
 		want: func(b *bids) string { return fmt.Sprintf("%d|%d", b.rows, b.total) }}
 	prepared, ahead := appended, appended
 	prepared.Protocol, ahead.Protocol = "prepared", "write-ahead"
-	return []*loading{&prepared, &ahead,
-		{Name: "upsert", Protocol: "upsert", columns: "bidder BIGINT, n BIGINT, total BIGINT, PRIMARY KEY (bidder) NOT ENFORCED",
-			insert: "SELECT bidder, COUNT(*), SUM(price) FROM bid GROUP BY bidder",
-			table:  "bidder bigint PRIMARY KEY, n bigint, total bigint", check: "SELECT count(*), sum(n)::bigint, sum(total)::bigint FROM output",
-			want: func(b *bids) string { return fmt.Sprintf("%d|%d|%d", len(b.bidders), b.rows, b.total) }},
-	}
+	byKey := loading{Name: "upsert", columns: "bidder BIGINT, n BIGINT, total BIGINT, PRIMARY KEY (bidder) NOT ENFORCED",
+		insert: "SELECT bidder, COUNT(*), SUM(price) FROM bid GROUP BY bidder",
+		table:  "bidder bigint PRIMARY KEY, n bigint, total bigint", check: "SELECT count(*), sum(n)::bigint, sum(total)::bigint FROM output",
+		want: func(b *bids) string { return fmt.Sprintf("%d|%d|%d", len(b.bidders), b.rows, b.total) }}
+	keyedAhead, upsert := byKey, byKey
+	keyedAhead.Protocol, upsert.Protocol = "write-ahead", "upsert"
+	return []*loading{&prepared, &ahead, &keyedAhead, &upsert}
 }
 
 func TestKafkaToPostgres(t *testing.T) {
@@ -62,10 +63,7 @@ func TestKafkaToPostgres(t *testing.T) {
 func (l *loading) measure(t *testing.T, k *harness.Broker, pg *harness.PG, in string, input *bids) {
 	db := pg.CreateDatabase(t)
 	pg.Exec(t, db, "CREATE TABLE output ("+l.table+")")
-	options := ""
-	if l.Name == "append" {
-		options = fmt.Sprintf(", 'sink.commit-protocol' = '%s'", l.Protocol)
-	}
+	options := fmt.Sprintf(", 'sink.commit-protocol' = '%s'", l.Protocol)
 	file := writeJob(t, fmt.Sprintf(bidTable, harness.UniqueName(t), in, k.Addr())+fmt.Sprintf(`CREATE TABLE output (%s) WITH ('connector' = 'postgres', 'url' = '%s', 'table-name' = 'output'%s);
 INSERT INTO output %s;`, l.columns, pg.DSN(db), options, l.insert))
 	bin := harness.BuildStreamsql(t)

@@ -16,7 +16,7 @@ import (
 // Two tests wait for a minute, and every job waits for its servers.
 func TestMain(m *testing.M) { harness.MainParallel(m, runtime.GOMAXPROCS(0)+2) }
 
-// One statement set writes every row to four two-phase sinks: Kafka, PostgreSQL by both protocols, and files. A crash at
+// One statement set writes every row to two-phase sinks: Kafka, PostgreSQL by both protocols and by key, and files. A crash at
 // any point must leave each with every row once.
 const job = `
 SET 'pipeline.name' = '%[1]s';
@@ -30,7 +30,8 @@ CREATE TABLE a (id BIGINT) WITH ('connector' = 'kafka', 'topic' = '%[1]s_ahead',
   'sink.commit-protocol' = 'write-ahead', 'sink.write-ahead.marker-topic' = '%[1]s_markers');
 CREATE TABLE p (id BIGINT) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'p', 'sink.commit-protocol' = 'prepared');
 CREATE TABLE w (id BIGINT) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'w', 'sink.commit-protocol' = 'write-ahead');
-CREATE TABLE u (id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'u');
+CREATE TABLE u (id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'u', 'sink.commit-protocol' = 'upsert');
+CREATE TABLE v (id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'v');
 CREATE TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '%[4]s', 'format' = 'json');
 CREATE TABLE gen (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '%[5]d', 'fields.id.kind' = 'sequence',
   'fields.id.start' = '2000', 'fields.id.end' = '%[8]d');
@@ -46,6 +47,7 @@ var inserts = map[string]string{
 	"w": "INSERT INTO w SELECT id FROM input;",
 	"f": "INSERT INTO f SELECT id FROM input;",
 	"u": "INSERT INTO u SELECT id, SUM(id * 2) FROM input GROUP BY id;",
+	"v": "INSERT INTO v SELECT id, SUM(id * 2) FROM input GROUP BY id;",
 }
 
 // fromKafka rows come from Kafka at once, the others from datagen over eight seconds: many checkpoints, and three of them also
@@ -108,7 +110,7 @@ func newFixtureWith(t *testing.T, s setup) *fixture {
 	tmp := t.TempDir()
 	f.state, f.dir, f.file = filepath.Join(tmp, "state"), filepath.Join(tmp, "out"), filepath.Join(tmp, "job.sql")
 	f.db = f.pg.CreateDatabase(t)
-	f.pg.Exec(t, f.db, `CREATE TABLE p (id bigint)`, `CREATE TABLE w (id bigint)`, `CREATE TABLE u (id bigint PRIMARY KEY, twice bigint)`)
+	f.pg.Exec(t, f.db, `CREATE TABLE p (id bigint)`, `CREATE TABLE w (id bigint)`, `CREATE TABLE u (id bigint PRIMARY KEY, twice bigint)`, `CREATE TABLE v (LIKE u INCLUDING ALL)`)
 	f.k.CreateTopic(t, f.name+"_in", 4, nil)
 	for _, topic := range f.topics() {
 		f.k.CreateTopic(t, topic, 2, nil)
@@ -225,10 +227,13 @@ func (f *fixture) check(n int) (all findings) {
 		lost, repeated := f.once(sink, n, ids)
 		all.lost, all.repeated = all.lost+lost, all.repeated+repeated
 	}
-	if strings.Contains(f.sinks, "u") {
-		if wrong := f.pg.Rows(f.t, f.db, `SELECT id, twice FROM u WHERE twice <> 2 * id`); len(wrong) > 0 {
-			f.t.Errorf("u: %d wrong sums: %v", len(wrong), wrong[:min(5, len(wrong))])
-			all.wrong = len(wrong)
+	for _, keyed := range []string{"u", "v"} {
+		if !strings.Contains(f.sinks, keyed) {
+			continue
+		}
+		if wrong := f.pg.Rows(f.t, f.db, `SELECT id, twice FROM `+keyed+` WHERE twice <> 2 * id`); len(wrong) > 0 {
+			f.t.Errorf("%s: %d wrong sums: %v", keyed, len(wrong), wrong[:min(5, len(wrong))])
+			all.wrong += len(wrong)
 		}
 	}
 	if open := f.openTransactions(); len(open) > 0 {

@@ -34,6 +34,7 @@ var matrixSinks = []matrixSink{
 	{"kafka, write-ahead", "a", 2, []string{"kafka.precommit.after", "kafka.commit.before", "kafka.ahead.flushed", "kafka.commit.during", "kafka.commit.after"}, true},
 	{"postgres, prepared", "p", 2, postgresPoints, true},
 	{"postgres, write-ahead", "w", 2, postgresPoints, true},
+	{"postgres, keyed write-ahead", "v", 2, postgresPoints, true},
 	{"postgres, upsert", "u", 2, []string{"postgres.precommit.before", "postgres.precommit.after"}, false},
 	{"files", "f", 2, []string{"file.precommit.synced", "file.precommit.renamed", "file.commit.linked"}, true},
 }

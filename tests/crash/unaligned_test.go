@@ -33,7 +33,8 @@ CREATE TABLE a (id BIGINT) WITH ('connector' = 'kafka', 'topic' = '%[1]s_ahead',
 CREATE TABLE p (id BIGINT, n BIGINT, m BIGINT) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'p', 'sink.commit-protocol' = 'prepared',
   'sink.buffer-flush.max-rows' = '100');
 CREATE TABLE w (id BIGINT) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'w', 'sink.commit-protocol' = 'write-ahead');
-CREATE TABLE u (id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'u');
+CREATE TABLE u (id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'u', 'sink.commit-protocol' = 'upsert');
+CREATE TABLE v (id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'postgres', 'url' = '%[3]s', 'table-name' = 'v');
 CREATE TABLE f (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '%[4]s', 'format' = 'json');
 CREATE TABLE gen (id BIGINT, pt AS PROCTIME()) WITH ('connector' = 'datagen', 'rows-per-second' = '%[7]d', 'fields.id.kind' = 'sequence',
   'fields.id.start' = '%[8]d', 'fields.id.end' = '%[9]d');
@@ -50,6 +51,7 @@ var pressedInserts = map[rune]string{
 	'p': "INSERT INTO p SELECT id, n, m FROM grouped;",
 	'w': "INSERT INTO w SELECT id FROM grouped;",
 	'u': "INSERT INTO u SELECT id, SUM(id * 2) FROM grouped GROUP BY id;",
+	'v': "INSERT INTO v SELECT id, SUM(id * 2) FROM grouped GROUP BY id;",
 	'f': "INSERT INTO f SELECT id FROM grouped;",
 }
 
@@ -65,6 +67,7 @@ const (
 // brake makes the table p slow: a tenth of the rows cost the given time each.
 var brake = []string{
 	`CREATE TABLE p (id bigint, n bigint, m bigint)`, `CREATE TABLE w (id bigint)`, `CREATE TABLE u (id bigint PRIMARY KEY, twice bigint)`,
+	`CREATE TABLE v (LIKE u INCLUDING ALL)`,
 	`CREATE TABLE brake (seconds float8)`, `INSERT INTO brake VALUES (0.001)`,
 	`CREATE FUNCTION brake() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(seconds) FROM brake; RETURN NEW; END'`,
 	`CREATE TRIGGER brake BEFORE INSERT ON p FOR EACH ROW WHEN (NEW.id / 10 % 10 = 0) EXECUTE FUNCTION brake()`,

@@ -26,7 +26,7 @@ var sinks = map[string]struct{ columns, options, query string }{
 	"kafka write-ahead":    {"id BIGINT", kafkaSink + ", 'sink.commit-protocol' = 'write-ahead', 'sink.write-ahead.marker-topic' = '%[1]s_markers'", "SELECT id FROM src"},
 	"postgres prepared":    {"id BIGINT", postgresSink + ", 'sink.commit-protocol' = 'prepared'", "SELECT id FROM src"},
 	"postgres write-ahead": {"id BIGINT", postgresSink + ", 'sink.commit-protocol' = 'write-ahead'", "SELECT id FROM src"},
-	"postgres upsert":      {"id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED", postgresSink, "SELECT id, SUM(id * 2) FROM src GROUP BY id"},
+	"postgres upsert":      {"id BIGINT, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED", postgresSink + ", 'sink.commit-protocol' = 'upsert'", "SELECT id, SUM(id * 2) FROM src GROUP BY id"},
 }
 
 const (
