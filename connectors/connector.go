@@ -85,6 +85,9 @@ type MetadataColumn struct {
 	Doc      string
 }
 
+// DeliveryOption is the option by which a table asks for a delivery, of every connector that has several.
+const DeliveryOption = "sink.delivery-guarantee"
+
 // Delivery is how a sink's output becomes visible.
 type Delivery uint8
 

@@ -93,7 +93,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := at.openSinks(ctx, base.lineage); err != nil {
 		return 0, err
 	}
-	cp, err := at.restore(ctx, f)
+	cp, err := at.restore(ctx, f, base.lineage)
 	if err != nil {
 		return 0, err
 	}

@@ -75,11 +75,20 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string)
 
 // restore carries out the restore order of the checkpoint package up to the point where writers may open. The store is
 // fenced by its owner already.
-func (at *attempt) restore(ctx context.Context, f found) (*checkpoint.Checkpoint, error) {
+func (at *attempt) restore(ctx context.Context, f found, lineage string) (*checkpoint.Checkpoint, error) {
 	if err := checkpoint.Failpoint("restore.begin"); err != nil {
 		return nil, err
 	}
-	committers := committersOf(at.sinks)
+	settlers, err := at.settlers(ctx, lineage, at.sinks, f)
+	defer func() {
+		for _, s := range settlers {
+			at.logClose(s.node, closeSinks([]*openSink{s}))
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	committers := committersOf(append(settlers, at.sinks...))
 	o := checkpoint.RecoverOptions{Log: at.job.o.Log, OnDegraded: at.job.o.Checkpoints.OnDegraded}
 	if f.newest {
 		return checkpoint.Recover(ctx, at.job.o.Store, committers, o)
@@ -107,6 +116,11 @@ func (at *attempt) abortEarlier(ctx context.Context, f found) error {
 			keep = f.stale.Pending
 		}
 		sinks, err := at.makeSinks(ctx, lineage)
+		if err == nil {
+			var settlers []*openSink
+			settlers, err = at.settlers(ctx, lineage, sinks, f)
+			sinks = append(sinks, settlers...)
+		}
 		if err == nil {
 			err = committersOf(sinks).Abort(ctx, keep)
 		}

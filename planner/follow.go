@@ -11,7 +11,7 @@ import (
 
 // keyDelivery is the option by which a table asks for a delivery; keyProtocol says how it is written exactly once.
 const (
-	keyDelivery = "sink.delivery-guarantee"
+	keyDelivery = connectors.DeliveryOption
 	keyProtocol = "sink.commit-protocol"
 )
 
