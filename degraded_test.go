@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestGivenUpGuaranteeIsOnRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got["SHOW CHECKPOINTS"] = strings.Join(res.Notices, "\n")
+		got["SHOW CHECKPOINTS"] = strings.Join(slices.DeleteFunc(res.Notices, func(l string) bool { return strings.Contains(l, ": alarm ") }), "\n")
 		gs, err := eng.Guarantees(insert)
 		if err != nil {
 			t.Fatal(err)
@@ -100,6 +101,7 @@ func TestGivenUpGuaranteeIsOnRecord(t *testing.T) {
 		}
 	}
 	all(eng, j, 1)
+	alarm(t, j, 1)
 	if err := eng.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,68 @@ func TestGivenUpGuaranteeIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	all(eng, j, 2)
+	alarm(t, j, 1) // the first was news elsewhere
 	if err := eng.Close(); err != nil {
 		t.Fatal(err)
+	}
+	// Without state, although there is one: that is as much given up. The next run has it on record, and no news.
+	eng = open(state, streamsql.Restore{None: true})
+	j = start(eng)
+	if _, err := j.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	begun := func(j *streamsql.Job) (n int) {
+		for _, d := range j.Status().Degraded {
+			if strings.Contains(d.String(), "began anew") && d.By == "--restore none" && !d.Lost {
+				n++
+			}
+		}
+		return n
+	}
+	if begun(j) != 1 {
+		t.Errorf("a start without state is not on record: %v", j.Status().Degraded)
+	}
+	all(eng, j, 1)
+	alarm(t, j, 1)
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eng = open(state, streamsql.Restore{})
+	j = start(eng)
+	if _, err := j.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if begun(j) != 1 {
+		t.Errorf("the record of a start without state is gone: %v", j.Status().Degraded)
+	}
+	alarm(t, j, 0)
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Where there is nothing to go on from, nothing is given up.
+	eng = open(filepath.Join(work, "fresh"), streamsql.Restore{None: true})
+	j = start(eng)
+	if _, err := j.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(j.Status().Degraded); n > 0 {
+		t.Errorf("%d guarantees are given up by a first start", n)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alarm checks that a job sounds for as many guarantees given up.
+func alarm(t *testing.T, j *streamsql.Job, want int) {
+	t.Helper()
+	s, n := j.Status(), 0
+	for _, a := range s.Alarms() {
+		if a.Name == "GuaranteeGivenUp" {
+			n++
+		}
+	}
+	if n != want {
+		t.Errorf("%d alarms for guarantees given up, want %d: of %v", n, want, s.Degraded)
 	}
 }

@@ -275,8 +275,25 @@ func (e *Engine) restoreFor(j *Job, o *exec.JobOptions, conf *planner.Config) (e
 		return r, err
 	case e.restore.None || ended != "":
 		r.Mode = exec.RestoreNone
+		if ended == "" {
+			err = leaveBehind(store)
+		}
 	}
-	return r, nil
+	return r, err
+}
+
+// leaveBehind puts on record that a job begins anew although it has a checkpoint to go on from.
+func leaveBehind(store jobStore) error {
+	ctx := context.Background()
+	last, _, err := store.Latest(ctx)
+	if errors.Is(err, checkpoint.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return store.Degrade(ctx, checkpoint.Degradation{At: time.Now().UTC(), Lineage: last.Lineage, From: last.ID, By: "--restore none",
+		Why: "the job was started without its state"})
 }
 
 // jobStore is what a job needs of a store before it runs.

@@ -1,8 +1,10 @@
 package streamsql
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
@@ -260,21 +262,40 @@ func (x *Txns) hold(r *TxnReport) error {
 	if r.job == nil {
 		return nil
 	}
-	if !r.job.held {
-		lock, err := checkpoint.Hold(vfs.Default, r.job.dir)
-		if err != nil {
-			return err
-		}
-		x.held = append(x.held, lock)
-		r.job.held, r.job.pid = true, 0
-		if err := r.job.read(); err != nil {
-			return err
-		}
+	if err := x.holdJob(r.job); err != nil {
+		return err
 	}
 	if r.Identity != "" { // one that is gone is not acted on
 		*r = judgeTxn(r.Txn, r.system, []*txnJob{r.job})
 	}
 	return nil
+}
+
+// holdJob keeps j from being started until Close.
+func (x *Txns) holdJob(j *txnJob) error {
+	if j.held {
+		return nil
+	}
+	lock, err := checkpoint.Hold(vfs.Default, j.dir)
+	if err != nil {
+		return err
+	}
+	x.held = append(x.held, lock)
+	j.held, j.pid = true, 0
+	return j.read()
+}
+
+// giveUp puts on record, before it is done, that a transaction is aborted by force: with the job at hand, nil when there is none.
+func (x *Txns) giveUp(r *TxnReport) error {
+	i := slices.IndexFunc(x.jobs, func(j *txnJob) bool { return j.dir == r.StateDir })
+	if r.StateDir == "" || i < 0 {
+		return nil
+	}
+	if err := x.holdJob(x.jobs[i]); err != nil {
+		return err
+	}
+	return checkpoint.NoteByHand(vfs.Default, r.StateDir, checkpoint.Degradation{At: time.Now().UTC(), Lineage: cmp.Or(r.Lineage, r.Txn.Lineage),
+		Lost: true, Hand: true, From: r.Listed, To: r.Listed, By: "streamsql txn abort --force", Why: fmt.Sprintf("transaction %s, which was %s: %s", r.ID, r.Verdict, r.Why)})
 }
 
 // deadAlive is how long a process that was killed can look alive to its system.
@@ -320,7 +341,7 @@ func (r *TxnReport) decidable() error {
 }
 
 // Abort ends a transaction that is an orphan; with force also one that is listed or of which nothing is known, never one
-// in use. While it does, the job cannot be started.
+// in use. While it does, the job cannot be started. What is forced is first put on the record of the job in r.StateDir, if there is one.
 func (x *Txns) Abort(ctx context.Context, r TxnReport, force bool) error {
 	if err := x.hold(&r); err != nil {
 		return err
@@ -332,6 +353,9 @@ func (x *Txns) Abort(ctx context.Context, r TxnReport, force bool) error {
 	case r.Verdict == TxnOrphan:
 	case force && (r.Verdict == TxnListed || r.Verdict == TxnUnknown):
 		x.log.Warn("transaction is aborted by force", "transaction", r.ID, "verdict", string(r.Verdict), "why", r.Why)
+		if err := x.giveUp(&r); err != nil {
+			return err
+		}
 	default:
 		return refusedTxn("aborted", r)
 	}

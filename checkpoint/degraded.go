@@ -30,7 +30,11 @@ type Degradation struct {
 	At      time.Time // when it was noted
 	Lineage string    // of the job's life that it happened in
 	Lost    bool      // rows are missing; else rows are there twice
-	// From and To are checkpoints: output after To, up to From, is there twice, or some of it is missing.
+	// Hand: output was ended by hand, outside of the job. The next start goes back where that is exact, and else says what is
+	// lost.
+	Hand bool `json:",omitempty"`
+	// From and To are checkpoints: output after To, up to From, is there twice, or some of it is missing. To = 0: the job began
+	// anew. With Hand, From lists the output, 0 = none at hand does.
 	From, To ID
 	By       string // what the user said: 'option' = 'value', or a flag
 	Why      string // what made it necessary, for people
@@ -38,16 +42,26 @@ type Degradation struct {
 
 // String is a line for people.
 func (d Degradation) String() string {
-	what := fmt.Sprintf("went back from checkpoint %d to %d: output in between was written again", d.From, d.To)
-	if d.Lost {
+	var what string
+	switch {
+	case d.Hand && d.From > 0:
+		what = fmt.Sprintf("output that checkpoint %d lists was aborted by hand: the next start goes back where that is exact, else it is lost", d.From)
+	case d.Hand:
+		what = "output that no checkpoint at hand lists was aborted by hand: if one did, it is lost"
+	case d.Lost:
 		what = fmt.Sprintf("went on from checkpoint %d without output that was lost", d.From)
+	case d.To == 0:
+		what = fmt.Sprintf("began anew, behind checkpoint %d: what is read again is written again", d.From)
+	default:
+		what = fmt.Sprintf("went back from checkpoint %d to %d: output in between was written again", d.From, d.To)
 	}
 	return fmt.Sprintf("%s %s, as %s allows (%s)", d.At.UTC().Format(time.RFC3339), what, d.By, d.Why)
 }
 
 // same tells whether both are of one event, noted twice because a process died in between.
 func (d Degradation) same(o Degradation) bool {
-	return d.Lineage == o.Lineage && d.Lost == o.Lost && d.From == o.From && d.To == o.To && d.By == o.By
+	return d.Lineage == o.Lineage && d.Lost == o.Lost && d.Hand == o.Hand && d.From == o.From && d.To == o.To && d.By == o.By &&
+		(!d.Hand || d.Why == o.Why) // each thing ended by hand is an event of its own
 }
 
 // MergeDegradations are the events of all lists, each once, oldest first.
@@ -60,6 +74,16 @@ func MergeDegradations(lists ...[]Degradation) (out []Degradation) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Degradation) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// Since are the events of now that are not among those of before.
+func Since(before, now []Degradation) (out []Degradation) {
+	for _, d := range now {
+		if !slices.ContainsFunc(before, d.same) {
+			out = append(out, d)
+		}
+	}
 	return out
 }
 
@@ -83,7 +107,19 @@ func (s *DirStore) Degraded(context.Context) ([]Degradation, error) { return Rea
 
 // Degrade implements Recorder.
 func (s *DirStore) Degrade(ctx context.Context, d Degradation) error {
-	was, err := s.Degraded(ctx)
+	if err := s.owner.Check(); err != nil {
+		return err
+	}
+	return noteDegraded(s.fs, s.dir, d)
+}
+
+// NoteByHand notes durably, in the directory of a job that does not run, what is about to be given up by hand. The caller holds dir
+// (Hold). Where checkpoints count elsewhere, the next owner of the copy takes the note there.
+func NoteByHand(fs vfs.FS, dir string, d Degradation) error { return noteDegraded(fs, dir, d) }
+
+// noteDegraded adds d to the note of dir, unless it is there.
+func noteDegraded(fs vfs.FS, dir string, d Degradation) error {
+	was, err := ReadDegraded(fs, dir)
 	if err != nil {
 		return err
 	}
@@ -91,11 +127,8 @@ func (s *DirStore) Degrade(ctx context.Context, d Degradation) error {
 	if len(now) == len(was) {
 		return nil
 	}
-	if err := s.owner.Check(); err != nil {
-		return err
-	}
-	if err := writeRecord(s.fs, s.dir, degradedName, degradedName, degradedRecord{now}, nil); err != nil {
-		return errorf(diag.External, "cannot note in state directory %q that a guarantee is given up", s.dir).Wrap(err).
+	if err := writeRecord(fs, dir, degradedName, degradedName, degradedRecord{now}, nil); err != nil {
+		return errorf(diag.External, "cannot note in state directory %q that a guarantee is given up", dir).Wrap(err).
 			WithDetail("%s", d).WithHint("check free space and permissions of the state directory")
 	}
 	return nil

@@ -165,6 +165,25 @@ func TestDegradedInStorage(t *testing.T) {
 	if err != nil || rerr != nil || len(local) != 2 || len(noted) != 2 || local[1] != d || noted[1] != d {
 		t.Fatalf("the log says %v (%v), the directory %v (%v)", noted, rerr, local, err)
 	}
+	// Noted by hand in the copy while nobody owned it: it reaches the log, and by that the next machine.
+	hand := Degradation{At: time.Unix(2e9, 0).UTC(), Lineage: "l", From: 1, To: 1, Lost: true, Hand: true, By: "hand", Why: "one"}
+	other := hand
+	other.Why = "another"
+	for _, h := range []Degradation{hand, other, hand} {
+		if err := NoteByHand(second.fs, "/job", h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := second.open(bucket); err != nil {
+		t.Fatal(err)
+	}
+	third := &machine{fs: vfs.NewMem()}
+	if err := third.open(bucket); err != nil {
+		t.Fatal(err)
+	}
+	if noted, err := third.store.Degraded(bg); err != nil || len(noted) != 4 || noted[2] != hand || noted[3] != other {
+		t.Fatalf("noted by hand, and not in the log: %v, %v", noted, err)
+	}
 	d.From = 4
 	if err := first.store.Degrade(bg, d); diag.CodeOf(err) != diag.Conflict {
 		t.Errorf("an owner that was replaced notes: %v", err)

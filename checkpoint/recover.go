@@ -24,6 +24,8 @@ type RecoverOptions struct {
 	Log *slog.Logger
 	// OnDegraded says what to do when exactly once cannot be kept.
 	OnDegraded OnDegraded
+	// LeftBy is what the user said by which a checkpoint is left behind (Settle).
+	LeftBy string
 	// Now is the clock of the record of guarantees given up; nil = the wall clock.
 	Now func() time.Time
 
@@ -63,11 +65,11 @@ func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptio
 	r := recovery{s: s, committers: committers, o: o}
 	for late := false; ; {
 		c, confirmed, err := s.Latest(ctx)
-		if err != nil && !errors.Is(err, ErrNone) {
-			return nil, err
+		if errors.Is(err, ErrNone) {
+			return nil, errors.Join(committers.Abort(ctx, nil), ErrNone)
 		}
 		if err != nil {
-			return nil, errors.Join(committers.Abort(ctx, nil), ErrNone)
+			return nil, err
 		}
 		st, err := r.decide(ctx, c, confirmed)
 		if err == nil && st.price != nil {
@@ -106,7 +108,7 @@ func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptio
 }
 
 // Settle commits what c lists, which is published but not what the job goes on from, and confirms it. What is lost is
-// reported and left: the user asked to start without it.
+// put on record and left: the user asked to start without it.
 func Settle(ctx context.Context, s Store, c *Checkpoint, committers Committers, o RecoverOptions) error {
 	o.defaults()
 	out, err := committers.classify(ctx, c.Pending)
@@ -123,6 +125,13 @@ func Settle(ctx context.Context, s Store, c *Checkpoint, committers Committers, 
 			"sink", p.Sink, "subtask", p.Subtask, "made", p.CreatedAt, "outcome", out[i].String())
 	}
 	r := recovery{s: s, committers: committers, o: o}
+	if len(alive) < len(c.Pending) {
+		err := r.record(ctx, Degradation{Lineage: c.Lineage, Lost: true, From: c.ID, To: c.ID, By: o.LeftBy,
+			Why: named(c.Pending, out, OutcomeAborted, OutcomeGivenUp, OutcomeUnknown)})
+		if err != nil {
+			return err
+		}
+	}
 	if err := r.commit(ctx, alive); err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func OpenRemote(ctx context.Context, owner *Owner, objects ObjectStore, prefix s
 	}
 	if moving {
 		err = s.moveIn(ctx)
-	} else {
+	} else if err = s.takeNotes(ctx); err == nil {
 		err = s.pull(ctx, before == note.By)
 	}
 	if err == nil {
@@ -165,6 +165,19 @@ func (s *RemoteStore) moveIn(ctx context.Context) error {
 		e.Confirmed, e.Discarded, e.Lineages, e.Degraded = s.notes.Confirmed.ID, s.notes.Discarded.Ranges, open, degraded
 		s.enter(e, c, objects)
 	})
+}
+
+// takeNotes brings into the log what was noted in the copy while nobody owned it: what somebody gave up by hand.
+func (s *RemoteStore) takeNotes(ctx context.Context) error {
+	noted, err := s.DirStore.Degraded(ctx)
+	if err != nil {
+		s.o.Log.Warn("what was noted in the state directory cannot be read; all but what was noted by hand is in the storage", "err", err)
+	}
+	all := MergeDegradations(s.log.last.Degraded, noted)
+	if len(all) == len(s.log.last.Degraded) {
+		return nil
+	}
+	return s.log.append(ctx, kindNote, func(e *logEntry) { e.Degraded = all })
 }
 
 // enter makes e the entry of checkpoint c.

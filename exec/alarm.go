@@ -74,8 +74,8 @@ func (s *Status) Alarms() (out []Alarm) {
 		k := &s.Sinks[i]
 		add(k.OldestPending > pendingTooLong, AlarmNotCommitted, "%s: %d output(s) of durable checkpoints are not committed, the first since %s", k.Node, k.Pending, checkpoint.Short(k.OldestPending))
 	}
-	for _, d := range s.Degraded {
-		add(!d.At.Before(s.Started), AlarmDegraded, "%s", d)
+	for _, d := range s.GivenUp {
+		add(true, AlarmDegraded, "%s", d)
 	}
 	read := int64(0)
 	for i := range s.Splits {

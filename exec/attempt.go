@@ -97,7 +97,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err != nil {
 		return 0, err
 	}
-	if err := at.recall(ctx, cp); err != nil {
+	if err := at.recall(ctx, cp, f.known); err != nil {
 		return 0, err
 	}
 	if f.ended != "" {

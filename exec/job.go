@@ -62,6 +62,7 @@ type Job struct {
 	sinks    []*sinkMeter // in the graph's order; they have locks of their own
 	lineage  string
 	degraded []checkpoint.Degradation
+	known    []checkpoint.Degradation // of them, those that a checkpoint listed when this run began
 	running  bool
 	stopInto string // savepoint directory of Stop, "" = none
 

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -23,8 +24,9 @@ type found struct {
 	cp      *checkpoint.Checkpoint
 	newest  bool // cp is the store's newest checkpoint
 	stale   *checkpoint.Checkpoint
-	earlier []string // other lineages that may have left output open
-	ended   string   // the lineage of a run before this one that came to its end, "" = none
+	known   []checkpoint.Degradation // what the store's newest checkpoint lists
+	earlier []string                 // other lineages that may have left output open
+	ended   string                   // the lineage of a run before this one that came to its end, "" = none
 }
 
 // read decides what to restore. It changes nothing outside.
@@ -39,6 +41,9 @@ func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string)
 	open, err := store.Lineages(ctx)
 	if err != nil {
 		return f, err
+	}
+	if latest != nil {
+		f.known = latest.Degraded
 	}
 	if o.lineage == "" {
 		switch {
@@ -94,6 +99,7 @@ func (at *attempt) restore(ctx context.Context, f found, lineage string) (*check
 		return checkpoint.Recover(ctx, at.job.o.Store, committers, o)
 	}
 	if f.stale != nil {
+		o.LeftBy = map[RestoreMode]string{RestoreNone: "--restore none", RestorePath: "--restore PATH"}[at.job.o.Restore.Mode]
 		if err := checkpoint.Settle(ctx, at.job.o.Store, f.stale, committers, o); err != nil {
 			return nil, err
 		}
@@ -163,8 +169,8 @@ func committersOf(sinks []*openSink) checkpoint.Committers {
 }
 
 // recall takes over what the restored checkpoint says of the job's life, nil = it has none: where it came from, and, with
-// what the store has noted since, which guarantees it gave up.
-func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint) error {
+// what the store has noted since, which guarantees it gave up. known are those that are no news.
+func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint, known []checkpoint.Degradation) error {
 	var listed, noted []checkpoint.Degradation
 	if cp != nil {
 		at.ancestors, listed = cp.Ancestors, cp.Degraded
@@ -183,6 +189,9 @@ func (at *attempt) recall(ctx context.Context, cp *checkpoint.Checkpoint) error 
 	at.degraded = checkpoint.MergeDegradations(listed, noted)
 	at.job.mu.Lock()
 	at.job.degraded = at.degraded
+	if at.job.known == nil {
+		at.job.known = slices.Concat([]checkpoint.Degradation{}, known, listed)
+	}
 	at.job.mu.Unlock()
 	return nil
 }

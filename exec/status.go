@@ -39,6 +39,8 @@ type Status struct {
 	// Degraded are the guarantees that the job gave up because the user had said so, in earlier processes too, oldest
 	// first; not to be changed.
 	Degraded []checkpoint.Degradation
+	// GivenUp are those of Degraded that no checkpoint listed when this run began: news.
+	GivenUp []checkpoint.Degradation
 	// Store is how keyed state is held.
 	Store checkpoint.StoreFigures
 	// Syncs are how long the state directory's disk took to make files durable.
@@ -124,6 +126,7 @@ func (j *Job) Status() Status {
 	defer j.mu.Unlock()
 	s := Status{Name: j.o.Name, Lineage: j.lineage, State: j.state, Err: j.err, Started: j.started,
 		Restarts: j.restarts, Checkpoint: j.last, Sinks: sinks, Degraded: j.degraded, Store: store, Syncs: j.o.Owner.Syncs()}
+	s.GivenUp = checkpoint.Since(j.known, j.degraded)
 	if s.Err == nil {
 		s.Err = j.cause
 	}

@@ -173,12 +173,25 @@ func (f *txnFlags) act(ctx context.Context, x *streamsql.Txns, what string) int 
 			code = exitFailed
 			continue
 		}
-		fmt.Fprintf(f.out, "%s: %s\n", r.ID, map[string]string{"abort": "aborted", "commit": "committed"}[what])
+		fmt.Fprintf(f.out, "%s: %s\n", r.ID, done(what, r))
 	}
 	if len(chosen) == 0 && code == exitOK {
 		fmt.Fprintf(f.out, "nothing to %s\n", what)
 	}
 	return code
+}
+
+// done tells what became of r, and where it is on record when a guarantee was given up for it.
+func done(what string, r streamsql.TxnReport) string {
+	switch {
+	case what == "commit":
+		return "committed"
+	case r.Verdict == streamsql.TxnOrphan:
+		return "aborted"
+	case r.StateDir == "":
+		return "aborted by force, on nobody's record: no state directory at hand knows its job"
+	}
+	return "aborted by force, on record in " + r.StateDir
 }
 
 // choose are the transactions the flags name, in checkpoint order. An id that is not there fails.

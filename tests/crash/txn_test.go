@@ -161,7 +161,20 @@ func TestTxnUnknownAndForce(t *testing.T) {
 	f.txn(1, append(append([]string{"commit"}, ids...), where...)...)
 	f.txn(2, append([]string{"abort", "--orphans", "--force"}, where...)...)
 	f.txn(1, "abort", "--id", "nothing", f.file, "--state-dir", f.state)
-	f.txn(0, append(append([]string{"abort", "--force"}, ids...), where...)...)
+	// One of them without the job's directory: nobody has that on record. The others with it, which notes them first.
+	p = f.txn(0, append(append([]string{"abort", "--force"}, ids[:2]...), where...)...)
+	if !strings.Contains(p.Stdout(), "aborted by force, on nobody's record") {
+		t.Errorf("txn abort --force without a directory:\n%s", p.Output())
+	}
+	p = f.txn(0, append([]string{"abort", "--force", f.file, "--state-dir", f.state}, ids[2:]...)...)
+	if n := strings.Count(p.Stdout(), "aborted by force, on record in "+f.state); n != 2 {
+		t.Errorf("%d of 2 are said to be on record:\n%s", n, p.Output())
+	}
+	show := harness.Start(t, harness.Command{Path: f.bin, Args: []string{"checkpoint", "show", f.state}})
+	if code, err := show.Wait(patience); err != nil || code != 0 || strings.Count(show.Stdout(), "guarantee given up: ") != 2 ||
+		strings.Count(show.Stdout(), "output that checkpoint 1 lists was aborted by hand") != 2 {
+		t.Errorf("checkpoint show: %d, %v\n%s", code, err, show.Output())
+	}
 	f.check(0)
 	lost := f.txns("lost", f.file, "--state-dir", f.state)
 	if len(lost) != 3 {
