@@ -3,6 +3,7 @@ package streamsql_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,5 +179,81 @@ func alarm(t *testing.T, j *streamsql.Job, want int) {
 	}
 	if n != want {
 		t.Errorf("%d alarms for guarantees given up, want %d: of %v", n, want, s.Degraded)
+	}
+}
+
+// Goal: a job of which no copy of the newest manifest can be read does not start, and goes back to the checkpoint before when the user has
+// said so, on record. Method: both copies are damaged between two starts.
+func TestUnreadableManifestGoesBack(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	work := t.TempDir()
+	exec := func(settings string) (*streamsql.Engine, *streamsql.Job, error) {
+		t.Helper()
+		eng, err := streamsql.Open(filepath.Join(work, "state"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{
+			`CREATE TABLE IF NOT EXISTS g (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000')`,
+			`CREATE TABLE IF NOT EXISTS f (id BIGINT) WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = '` + filepath.Join(work, "out") + `')`,
+			settings,
+		} {
+			if _, err := eng.Exec(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := eng.Exec(ctx, `INSERT INTO f SELECT id FROM g`)
+		if err != nil {
+			return eng, nil, err
+		}
+		return eng, res.Job, nil
+	}
+	const usual, allowed = `SET 'streamsql.on-degraded' = 'fail'`, `SET 'streamsql.on-degraded' = 'at-least-once'`
+	eng, j, err := exec(usual)
+	for range 2 {
+		if err == nil {
+			_, err = j.Checkpoint(ctx)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	chks, err := filepath.Glob(filepath.Join(work, "state", "jobs", "*", "chk-*"))
+	if err != nil || len(chks) < 2 {
+		t.Fatalf("%v, %v", chks, err)
+	}
+	copies, err := filepath.Glob(filepath.Join(slices.Max(chks), "MANIFEST*"))
+	if err != nil || len(copies) != 2 {
+		t.Fatalf("%v, %v", copies, err)
+	}
+	for _, c := range copies {
+		if err := os.WriteFile(c, []byte("damaged"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eng, _, err = exec(usual)
+	if diag.CodeOf(err) != diag.Lost || !strings.Contains(fmt.Sprint(err), "cannot be read") {
+		t.Errorf("a start without the newest manifest: %v", err)
+	}
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eng, j, err = exec(allowed)
+	if err == nil {
+		_, err = j.Checkpoint(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := j.Status().Degraded; len(d) != 1 || d[0].Lost || d[0].From <= d[0].To {
+		t.Errorf("on record: %v", d)
+	}
+	alarm(t, j, 1)
+	if err := eng.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

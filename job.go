@@ -251,6 +251,10 @@ func (e *Engine) restoreFor(j *Job, o *exec.JobOptions, conf *planner.Config) (e
 	}
 	o.Store = store
 	ended, err := endedAs(ctx, store)
+	var lost *checkpoint.UnreadableError
+	if errors.As(err, &lost) && len(lost.Earlier) > 0 && o.Checkpoints.OnDegraded == checkpoint.DegradedRepeat {
+		err = nil // the restore goes back to one of them: its run has not ended
+	}
 	if err != nil && !e.restore.None { // which is a way out of a directory that cannot be read
 		return r, err
 	}

@@ -89,6 +89,78 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
+// When no copy of the newest manifest can be read, nothing is exact, and nothing is lost behind the newest one of which all output is
+// there or can be made so. What is open behind it is aborted, for it is written again.
+func TestDegradedUnreadable(t *testing.T) {
+	const c, o, a, u = OutcomeCommitted, OutcomeOpen, OutcomeAborted, OutcomeUnknown
+	for _, tc := range []struct {
+		name      string
+		out       map[ID]Outcome
+		confirmed ID
+		policy    OnDegraded
+		want      ID     // what is resumed, 0 = refused
+		run       string // the lineage that has begun and not ended
+	}{
+		{"nothing allowed", map[ID]Outcome{2: c}, 2, DegradedFail, 0, "l"},
+		{"the one before is confirmed", map[ID]Outcome{2: u}, 2, DegradedRepeat, 2, "l"},
+		{"the unreadable one is confirmed", map[ID]Outcome{2: u}, 3, DegradedRepeat, 2, "l"},
+		{"the one before is committed", map[ID]Outcome{2: c}, 1, DegradedRepeat, 2, "l"},
+		{"the one before can be committed", map[ID]Outcome{2: o}, 1, DegradedRepeat, 2, "l"},
+		{"the one before was aborted", map[ID]Outcome{2: a}, 1, DegradedRepeat, 1, "l"},
+		{"nobody knows of the one before", map[ID]Outcome{2: u}, 1, DegradedRepeat, 1, "l"},
+		{"none is whole", map[ID]Outcome{1: a, 2: a}, 0, DegradedRepeat, 0, "l"},
+		{"those before may be of another run", map[ID]Outcome{2: c}, 2, DegradedRepeat, 0, "m"},
+		{"the run has ended", map[ID]Outcome{2: c}, 2, DegradedRepeat, 0, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			owner, s := openStore(t, mem)
+			if tc.run != "" {
+				if err := s.Begin(bg, tc.run); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for id := ID(1); id <= 3; id++ {
+				if err := s.Publish(bg, testCheckpoint(t, owner, id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.confirmed > 0 {
+				if err := s.Confirm(bg, tc.confirmed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, name := range []string{manifestName, manifest2Name} {
+				overwrite(t, mem, "/job/"+chkName(3)+"/"+name, []byte("x"))
+			}
+			f := &fakeCommitter{out: tc.out}
+			cp, err := Recover(bg, s, map[SinkID]Committer{"s": f}, RecoverOptions{OnDegraded: tc.policy})
+			noted, rerr := s.Degraded(bg)
+			if rerr != nil {
+				t.Fatal(rerr)
+			}
+			if tc.want == 0 {
+				if diag.CodeOf(err) != diag.Lost || len(noted) > 0 {
+					t.Fatalf("resumes at %v, %v, and noted %v; want a refusal", cp, err, noted)
+				}
+				return
+			}
+			if err != nil || cp.ID != tc.want {
+				t.Fatalf("resumes at %v, %v; want %d", cp, err, tc.want)
+			}
+			if len(noted) != 1 || noted[0].From != 3 || noted[0].To != tc.want || noted[0].Lost {
+				t.Errorf("noted %v", noted)
+			}
+			if s.NextID() != 4 {
+				t.Errorf("next id %d, want 4", s.NextID())
+			}
+			if _, confirmed, err := s.Latest(bg); !confirmed || err != nil {
+				t.Errorf("not confirmed after recovery: %v", err)
+			}
+		})
+	}
+}
+
 // The record is durable before what it is about: a process that dies in between leaves it, and the next one does not note
 // the same again.
 func TestDegradedIsNotedFirst(t *testing.T) {

@@ -382,14 +382,14 @@ func (s *DirStore) Latest(ctx context.Context) (c *Checkpoint, confirmed bool, e
 	id, noted := s.newest(), s.notes.confirmed()
 	s.mu.Unlock()
 	if id < noted {
-		return nil, false, unreadable(noted, errors.New("its manifest is missing though its output is committed"))
+		return nil, false, s.unreadable(ctx, noted, errors.New("its manifest is missing though its output is committed"))
 	}
 	if id == 0 {
 		return nil, false, ErrNone
 	}
 	c, err = readManifest(s.fs, s.dir, id)
 	if err != nil {
-		return nil, false, unreadable(id, err)
+		return nil, false, s.unreadable(ctx, id, err)
 	}
 	// Its writer may have been killed between giving the manifest its name and making that durable. What is done now, on the
 	// strength of it, must not outlive it.
@@ -402,10 +402,43 @@ func (s *DirStore) Latest(ctx context.Context) (c *Checkpoint, confirmed bool, e
 	return c, id <= noted, nil
 }
 
-func unreadable(id ID, err error) error {
-	return errorf(diag.Lost, "checkpoint %d cannot be read", id).Wrap(err).
+// UnreadableError is what Latest answers when no copy of the newest manifest can be read.
+type UnreadableError struct {
+	ID ID
+	// Earlier are the retained checkpoints before it that can be read, of the run that has not ended, newest first. Whose the unreadable one
+	// is nobody knows: it may be the first of a run that has nothing to do with those before it.
+	Earlier   []*Checkpoint
+	Confirmed ID // the newest of which all output is known to be committed
+	err       error
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string { return e.err.Error() }
+
+// Unwrap gives what is the matter.
+func (e *UnreadableError) Unwrap() error { return e.err }
+
+func (s *DirStore) unreadable(ctx context.Context, id ID, err error) error {
+	s.mu.Lock()
+	ids, noted := slices.Clone(s.published), s.notes.confirmed()
+	s.mu.Unlock()
+	open, lerr := s.Lineages(ctx)
+	if lerr != nil {
+		return errors.Join(err, lerr)
+	}
+	e := &UnreadableError{ID: id, Confirmed: noted, err: err}
+	for _, k := range slices.Backward(ids) {
+		if c, err := readManifest(s.fs, s.dir, k); err == nil && k < id && len(open) > 0 && c.Lineage == open[len(open)-1] {
+			e.Earlier = append(e.Earlier, c)
+		}
+	}
+	way := ""
+	if len(e.Earlier) > 0 {
+		way = fmt.Sprintf("; SET '%s' = '%s' goes back to checkpoint %d, and output since then is written again", OnDegradedKey, DegradedRepeat, e.Earlier[0].ID)
+	}
+	return errorf(diag.Lost, "checkpoint %d cannot be read", id).Wrap(e).
 		WithDetail("it may list output that is already committed, so that resuming from an older checkpoint could repeat it").
-		WithHint("restore %s from a backup, or start from a savepoint in a new state directory", chkName(id))
+		WithHint("restore %s from a backup, or start from a savepoint in a new state directory%s", chkName(id), way)
 }
 
 // List are the retained usable checkpoints, newest first, without gaps: it ends before an older one that cannot be read.
@@ -417,7 +450,7 @@ func (s *DirStore) List(ctx context.Context) ([]*Checkpoint, error) {
 	for i, id := range slices.Backward(ids) {
 		c, err := readManifest(s.fs, s.dir, id)
 		if err != nil && i == len(ids)-1 {
-			return nil, unreadable(id, err)
+			return nil, s.unreadable(ctx, id, err)
 		}
 		if err != nil {
 			s.o.Log.Warn("checkpoint cannot be read", "checkpoint", id, "err", err)

@@ -58,8 +58,9 @@ func (o *RecoverOptions) defaults() {
 // The order is the argument: an abort before the commit could destroy listed output, a writer opened before the abort
 // could have its transaction aborted. An error of code Lost names what cannot be proven.
 //
-// Where step 3 finds nothing exact, and the user has said so beforehand, it goes back to where rows repeat but none is lost
-// (DegradedRepeat), or on without rows that are gone (OutcomeGivenUp). The store notes that first; see Degradation.
+// Where the newest manifest cannot be read at all, or step 3 finds nothing exact, and the user has said so beforehand, it goes
+// back to where rows repeat but none is lost (DegradedRepeat), or on without rows that are gone (OutcomeGivenUp). The store
+// notes that first; see Degradation.
 func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptions) (*Checkpoint, error) {
 	o.defaults()
 	r := recovery{s: s, committers: committers, o: o}
@@ -67,6 +68,15 @@ func Recover(ctx context.Context, s Store, committers Committers, o RecoverOptio
 		c, confirmed, err := s.Latest(ctx)
 		if errors.Is(err, ErrNone) {
 			return nil, errors.Join(committers.Abort(ctx, nil), ErrNone)
+		}
+		var lost *UnreadableError
+		if errors.As(err, &lost) && o.OnDegraded == DegradedRepeat {
+			if went, rerr := r.behind(ctx, lost); went || rerr != nil {
+				if rerr != nil {
+					return nil, rerr
+				}
+				continue
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -288,6 +298,35 @@ func (r *recovery) repeatable(ctx context.Context, c *Checkpoint, all []*Checkpo
 		}
 	}
 	return 0
+}
+
+// behind goes back to before a checkpoint whose manifest cannot be read, where rows may repeat: to the newest from which nothing is
+// lost. What the unreadable one lists is not known. What of that is visible stays so, and what is open is aborted: all of it is behind the
+// checkpoint gone back to, and is written again. false = there is none.
+func (r *recovery) behind(ctx context.Context, lost *UnreadableError) (bool, error) {
+	for _, k := range lost.Earlier {
+		pending := k.Pending
+		if k.ID <= lost.Confirmed {
+			pending = nil
+		}
+		out, err := r.committers.classify(ctx, pending)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(out, func(o Outcome) bool { return o != OutcomeCommitted && o != OutcomeOpen }) || r.verify(ctx, k) != nil {
+			continue
+		}
+		err = r.record(ctx, Degradation{Lineage: k.Lineage, From: lost.ID, To: k.ID,
+			By: fmt.Sprintf("'%s' = '%s'", OnDegradedKey, DegradedRepeat), Why: fmt.Sprintf("checkpoint %d cannot be read: %v", lost.ID, lost)})
+		if err != nil {
+			return false, err
+		}
+		if err := r.committers.Abort(ctx, pending); err != nil {
+			return false, err
+		}
+		return true, r.s.Discard(ctx, k.ID+1)
+	}
+	return false, nil
 }
 
 // OnDegradedKey is the setting of OnDegraded; OnLostOption is what tables say for OutcomeGivenUp. They are named in

@@ -75,7 +75,7 @@ func (j *Job) runAttempt(parent context.Context, base *origin) (mode checkpoint.
 	if err := j.o.Owner.Check(); err != nil {
 		return 0, err
 	}
-	f, err := base.read(ctx, j.o.Store, j.o.Lineage)
+	f, err := base.read(ctx, j.o.Store, j.o.Lineage, j.o.Checkpoints.OnDegraded == checkpoint.DegradedRepeat)
 	if err != nil {
 		return 0, err
 	}

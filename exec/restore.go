@@ -29,11 +29,15 @@ type found struct {
 	ended   string                   // the lineage of a run before this one that came to its end, "" = none
 }
 
-// read decides what to restore. It changes nothing outside.
-func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string) (f found, err error) {
+// read decides what to restore. It changes nothing outside. repeat: output may be written again where nothing is exact.
+func (o *origin) read(ctx context.Context, store checkpoint.Store, fresh string, repeat bool) (f found, err error) {
 	latest, confirmed, err := store.Latest(ctx)
-	if errors.Is(err, checkpoint.ErrNone) {
+	var lost *checkpoint.UnreadableError
+	switch {
+	case errors.Is(err, checkpoint.ErrNone):
 		latest, err = nil, nil
+	case errors.As(err, &lost) && repeat && o.mode == RestoreLatest && len(lost.Earlier) > 0:
+		latest, err = lost.Earlier[0], nil // Recover goes back to it, or further
 	}
 	if err != nil {
 		return f, err

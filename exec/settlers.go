@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/connectors"
@@ -52,7 +53,11 @@ func (at *attempt) settlers(ctx context.Context, lineage string, sinks []*openSi
 // wroteInTransactions are the sinks of which a retained checkpoint lists output.
 func (at *attempt) wroteInTransactions(ctx context.Context) (map[checkpoint.SinkID]bool, error) {
 	all, err := at.job.o.Store.List(ctx)
-	if err != nil {
+	var lost *checkpoint.UnreadableError
+	switch {
+	case errors.As(err, &lost):
+		all = lost.Earlier // the restore decides whether it goes back to one of them
+	case err != nil:
 		return nil, err
 	}
 	out := map[checkpoint.SinkID]bool{}
