@@ -40,6 +40,8 @@ type insertJoin struct {
 	pairX    []int32 // physical rows of b, and
 	pairO    []int32 // what they match: rows of o.found
 
+	texts *heldTexts // of a miniJoin: those of the batch
+
 	had, met []bool // per key of the batch: there are rows of this side, of the other one; not of inner joins
 }
 
@@ -99,6 +101,16 @@ func (x *insertSide) open(in *JoinInput, nullSafe []bool) {
 	for i := range in.Schema.Columns {
 		x.from = append(x.from, slices.Index(in.Keys, i))
 	}
+}
+
+// testsText tells whether the condition reads a text.
+func (j *insertJoin) testsText() bool {
+	for i, c := range j.out.Cols {
+		if j.tests[i] && c.Type.Phys() == types.PhysStr {
+			return true
+		}
+	}
+	return false
 }
 
 // bare makes the side's rows ones without columns.
@@ -267,7 +279,7 @@ func (j *insertJoin) emitSome(x, o []int32) error {
 	if j.filter == nil {
 		j.columns(x, o, false)
 		j.out.RowsDone(len(x))
-		return j.emit.Emit(j.out.Finish())
+		return j.send(j.out.Finish())
 	}
 	j.columns(x, o, true)
 	j.out.RowsDone(len(x))
@@ -280,7 +292,7 @@ func (j *insertJoin) emitSome(x, o []int32) error {
 		sel := b.Sel
 		b = j.out.Finish()
 		b.Sel = sel
-		return j.emit.Emit(b)
+		return j.send(b)
 	}
 	for i, r := range b.Sel { // ascending
 		x[i], o[i] = x[r], o[r]
@@ -290,7 +302,15 @@ func (j *insertJoin) emitSome(x, o []int32) error {
 	j.columns(x, o, true)
 	j.columns(x, o, false)
 	j.out.RowsDone(len(x))
-	return j.emit.Emit(j.out.Finish())
+	return j.send(j.out.Finish())
+}
+
+// send emits b. Texts of rows that waited get memory that is not used again.
+func (j *insertJoin) send(b *batch.Batch) error {
+	if j.texts != nil {
+		j.texts.release(b)
+	}
+	return j.emit.Emit(b)
 }
 
 // columns makes the columns of pairs that the condition reads, or the others.

@@ -64,7 +64,7 @@ func (j *insertJoin) emitOwn() error {
 // emitUnmatched emits rows of the batch, some physical ones, with NULLs for the other side if that has columns in the output.
 func (j *insertJoin) emitUnmatched(rows []int32) error {
 	if j.spec.Kind.HalfJoin() {
-		return j.emit.Emit(&batch.Batch{N: j.b.N, Sel: rows, Cols: j.b.Cols})
+		return j.send(&batch.Batch{N: j.b.N, Sel: rows, Cols: j.b.Cols})
 	}
 	defer j.out.Reset()
 	for i, c := range j.x.out {
@@ -72,7 +72,7 @@ func (j *insertJoin) emitUnmatched(rows []int32) error {
 	}
 	appendNulls(j.o.out, len(rows))
 	j.out.RowsDone(len(rows))
-	return j.emit.Emit(j.out.Finish())
+	return j.send(j.out.Finish())
 }
 
 func appendNulls(cols []*batch.ColBuilder, n int) {
@@ -125,7 +125,7 @@ func (j *insertJoin) emitAlone(kind types.RowKind) error {
 		j.out.RowKindDone(kind)
 	}
 	j.pairX, j.pairO = j.pairX[:0], j.pairO[:0]
-	return j.emit.Emit(j.out.Finish())
+	return j.send(j.out.Finish())
 }
 
 // others makes the columns of the other side's rows o, whose keys are those of the batch's rows x.

@@ -1,8 +1,6 @@
 package op
 
 import (
-	"strings"
-
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
@@ -31,7 +29,13 @@ func (j *miniJoin) Open(s exec.Subtask) error {
 	j.subtask = s
 	j.held[0].open(j.spec.Left.Schema)
 	j.held[1].open(j.spec.Right.Schema)
-	return j.insertJoin.Open(s)
+	if err := j.insertJoin.Open(s); err != nil {
+		return err
+	}
+	for i := range j.held {
+		j.held[i].texts.seen = j.testsText()
+	}
+	return nil
 }
 
 // Process implements exec.Operator.
@@ -43,7 +47,7 @@ func (j *miniJoin) Process(port int, b *batch.Batch, out exec.Emitter) error {
 		j.due = j.subtask.Now() + j.spec.Mini.Latency
 	}
 	j.held[port].add(b)
-	if j.rows() >= min(j.spec.Mini.Size, miniRows) || j.held[0].texts+j.held[1].texts >= miniBytes {
+	if j.rows() >= min(j.spec.Mini.Size, miniRows) || j.held[0].texts.bytes+j.held[1].texts.bytes >= miniBytes {
 		return j.settle(out)
 	}
 	return nil
@@ -60,6 +64,7 @@ func (j *miniJoin) settle(out exec.Emitter) error {
 		if h.rows.Len() == 0 {
 			continue
 		}
+		j.texts = &h.texts
 		if err := j.insertJoin.Process(port, h.rows.Finish(), out); err != nil {
 			return err
 		}
@@ -100,8 +105,8 @@ func (j *miniJoin) OnTimer(_ int64, out exec.Emitter) error { return j.settle(ou
 // alive.
 type heldInput struct {
 	rows  *batch.Builder
-	cols  []int // of texts
-	texts int   // bytes
+	cols  []*batch.ColBuilder // of texts
+	texts heldTexts
 	some  []int32
 }
 
@@ -109,7 +114,7 @@ func (h *heldInput) open(s *types.Schema) {
 	h.rows = batch.NewBuilder(s)
 	for i, c := range s.Columns {
 		if c.Type.Phys() == types.PhysStr {
-			h.cols = append(h.cols, i)
+			h.cols = append(h.cols, h.rows.Cols[i])
 		}
 	}
 }
@@ -129,42 +134,16 @@ func (h *heldInput) add(b *batch.Batch) {
 		c.Gather(b.Cols[i], rows)
 	}
 	h.rows.RowsDone(len(rows))
-	h.copyTexts(from)
-}
-
-// copyTexts copies the texts of the rows from place from on.
-func (h *heldInput) copyTexts(from int) {
-	if len(h.cols) == 0 {
-		return
-	}
-	n := 0
-	for _, i := range h.cols {
-		for _, s := range h.rows.Cols[i].Str[from:] {
-			n += len(s)
-		}
-	}
-	h.texts += n
-	var all strings.Builder
-	all.Grow(n)
-	for _, i := range h.cols {
-		for _, s := range h.rows.Cols[i].Str[from:] {
-			all.WriteString(s)
-		}
-	}
-	rest := all.String()
-	for _, i := range h.cols {
-		texts := h.rows.Cols[i].Str[from:]
-		for k, s := range texts {
-			texts[k], rest = rest[:len(s)], rest[len(s):]
-		}
+	if len(h.cols) > 0 {
+		h.texts.take(h.cols, from)
 	}
 }
 
 // forget drops the rows.
 func (h *heldInput) forget() {
-	for _, i := range h.cols {
-		clear(h.rows.Cols[i].Str)
+	for _, c := range h.cols {
+		clear(c.Str)
 	}
 	h.rows.Reset()
-	h.texts = 0
+	h.texts.forget()
 }
