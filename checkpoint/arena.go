@@ -197,7 +197,7 @@ func (a *arena) growLast(loc uint32, n int) bool {
 func (a *arena) addChunk(size, least int) (int, bool) {
 	var c chunk
 	if size == hugePage {
-		c.mem, c.raw = offHeap(size)
+		c.mem, c.raw = offHeapChunk()
 	}
 	if c.mem == nil {
 		c.mem = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size)

@@ -34,7 +34,7 @@ func (s *segmentBuf) grow(n int) {
 	size := max(n+segmentHead, min(max(firstBlock, int(s.bytes)), hugePage))
 	var b bufBlock
 	if size == hugePage {
-		b.mem, b.raw = offHeap(size)
+		b.mem, b.raw = offHeapChunk()
 	}
 	if b.mem == nil {
 		b.mem = make([]byte, 0, size)
