@@ -33,7 +33,20 @@ const (
 
 // Serve opens the socket in the state directory dir, which eng owns, and answers until Close.
 func Serve(eng *streamsql.Engine, dir string) (*Server, error) {
-	s := &Server{eng: eng, socket: filepath.Join(dir, SocketName), mux: http.NewServeMux()}
+	s := newServer(eng)
+	ln, err := listen(dir, filepath.Join(dir, SocketName))
+	if err != nil {
+		return nil, diag.New(diag.External, diag.Pos{}, "no control socket in %q: other processes cannot ask this one for savepoints", dir).Wrap(err)
+	}
+	s.socket = filepath.Join(dir, SocketName)
+	s.http = &http.Server{Handler: s.mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.http.Serve(ln) }() // ends with Close
+	return s, nil
+}
+
+// newServer knows the answers and listens nowhere.
+func newServer(eng *streamsql.Engine) *Server {
+	s := &Server{eng: eng, mux: http.NewServeMux()}
 	handle(s, "GET", "jobs", s.jobs)
 	handle(s, "POST", "savepoint", s.savepoint)
 	handle(s, "POST", "stop", s.stop)
@@ -41,13 +54,7 @@ func Serve(eng *streamsql.Engine, dir string) (*Server, error) {
 		reply(w, http.StatusNotFound, failed(diag.New(diag.Unsupported, diag.Pos{}, "%s %s is not known to this process", r.Method, r.URL.Path).
 			WithHint("use the release of streamsql that the process runs")))
 	})
-	ln, err := listen(dir, s.socket)
-	if err != nil {
-		return nil, diag.New(diag.External, diag.Pos{}, "no control socket in %q: other processes cannot ask this one for savepoints", dir).Wrap(err)
-	}
-	s.http = &http.Server{Handler: s.mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = s.http.Serve(ln) }() // ends with Close
-	return s, nil
+	return s
 }
 
 // listen binds the socket where nobody else can reach it, and puts it in place, also of one that a killed process left,
