@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/streamsql/streamsql/catalog"
@@ -78,14 +79,21 @@ func watermarkExpr(st *sql.CreateTable) sql.Expr {
 	return st.Watermark.Expr
 }
 
-// tableNotices tells early what using the table will fail on: CREATE accepts bad options, so that a script may ALTER them.
+// tableNotices tells early what using the table will fail on: CREATE accepts bad options, so that a script may ALTER them. It
+// also tells which options have another name now.
 func (p *Planner) tableNotices(t *catalog.Table) []string {
 	c, err := p.connector(t, diag.Pos{})
 	if err != nil {
 		return []string{remark(err, "")}
 	}
+	var old []string
+	for _, o := range c.Options {
+		if _, written := t.Options.Get(o.Key); written && o.Deprecated != "" {
+			old = append(old, fmt.Sprintf("table %s: option '%s' is an old name; use '%s'", t.Name, o.Key, o.Deprecated))
+		}
+	}
 	if c.Check == nil {
-		return nil
+		return old
 	}
 	var first error
 	for _, use := range []connectors.Use{connectors.UseSource, connectors.UseSink} {
@@ -93,15 +101,15 @@ func (p *Planner) tableNotices(t *catalog.Table) []string {
 			continue
 		}
 		if err := c.Check(t, use); err == nil {
-			return nil
+			return old
 		} else if first == nil {
 			first = err
 		}
 	}
 	if first == nil {
-		return nil
+		return old
 	}
-	return []string{"table " + t.Name + " cannot be used as it is: " + remark(first, "table "+t.Name+": ")}
+	return append(old, "table "+t.Name+" cannot be used as it is: "+remark(first, "table "+t.Name+": "))
 }
 
 // remark is an error as a line of text with its hint, without the words it begins with.

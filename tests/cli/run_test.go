@@ -87,6 +87,8 @@ INSERT INTO bin SELECT id FROM bad;`)
 		{"unused setting of the demo", []string{"demo", "orders", "-D", "a=b"}, 2, []string{"demo without earthquakes does not take -D"}},
 		{"unused setting of a savepoint", []string{"savepoint", "list", "-D", "a=b"}, 2, []string{"list does not take -D"}},
 		{"unused flag", []string{"checkpoint", "show", "--id", "3"}, 2, []string{"show does not take --id"}},
+		{"old option", []string{"check", "--embedded-kafka", "-e", strings.Replace(kafkaJob, "'topic'", "'sink.semantic' = 'exactly-once', 'topic'", 1)}, 0,
+			[]string{"notice: table k: option 'sink.semantic' is an old name; use 'sink.delivery-guarantee'"}},
 		{"no state", []string{"checkpoint", "show", "nowhere"}, 2, []string{`no state directory "nowhere"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
