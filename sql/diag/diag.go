@@ -3,6 +3,7 @@ package diag
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -73,20 +74,42 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an error of class c at pos with a formatted message.
+// mostQuoted and mostListed bound, in bytes, a text that a message quotes, and one in a detail or a hint, which hold lists and
+// whole statements, too: a user's literal of a megabyte would bury what is wrong with it.
+const mostQuoted, mostListed = 500, 8 << 10
+
+// sprintf is fmt.Sprintf with texts shortened to most bytes each; "%s" alone is no quotation, but all there is to say.
+func sprintf(most int, format string, args []any) string {
+	if format == "%s" {
+		most = mostListed
+	}
+	short := args
+	for i, a := range args {
+		if s, ok := a.(string); ok && len(s) > most {
+			if &short[0] == &args[0] {
+				short = slices.Clone(args) // the caller's
+			}
+			short[i] = Shorten(s, most)
+		}
+	}
+	return fmt.Sprintf(format, short...)
+}
+
+// New makes an error of class c at pos with a formatted message. Long texts among args are shortened, here and in WithHint and
+// WithDetail.
 func New(c Code, pos Pos, format string, args ...any) *Error {
-	return &Error{Code: c, Pos: pos, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: c, Pos: pos, Message: sprintf(mostQuoted, format, args)}
 }
 
 // WithHint sets the hint and returns e.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+	e.Hint = sprintf(mostListed, format, args)
 	return e
 }
 
 // WithDetail sets the detail and returns e.
 func (e *Error) WithDetail(format string, args ...any) *Error {
-	e.Detail = fmt.Sprintf(format, args...)
+	e.Detail = sprintf(mostListed, format, args)
 	return e
 }
 
