@@ -113,6 +113,7 @@ func TestChaosSplit(t *testing.T) {
 		}
 	}
 	t.Run("kafka", func(t *testing.T) {
+		t.Parallel()
 		everywhereKafka(t, func(t *testing.T, e *env) {
 			runChaos(t, e, 4, 500, 2, 0, "sink.transactional-id-prefix", "split-"+e.topic(t, 1), splitOption, "60b", slotsOption, "8")
 		})
