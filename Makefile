@@ -7,8 +7,11 @@ SEEDS   ?= 50000
 FIRST   ?= $(shell date +%s)
 B       ?= .
 PKG     ?= ./...
-# Packages run two at a time: some start a JVM and a database, and a machine of two cores is the yardstick.
-TESTFLAGS ?= -p 2 -timeout 45m
+# Packages run three at a time, on the yardstick of two cores: those with a JVM and a database wait more than they compute.
+TESTFLAGS ?= -p 3 -timeout 45m
+RACEFLAGS ?= -timeout 30m
+# The packages that take longest start first; one that starts last would run alone.
+LONGEST    = $(if $(filter ./...,$(PKG)),./connectors/kafka ./tests/crash ./tests/slt ./tests/chaos ./tests/restarts ./exec)
 
 .DEFAULT_GOAL := help
 .PHONY: help build lint check test test-flink test-nexmark race fuzz equivalence crash crash-matrix crash-servers disk network big sim bench bench-check nexmark nexmark-large kafka json microbench rewrite docs clean s3
@@ -28,7 +31,7 @@ check: lint ## lint and the tests that need nothing but Go; under a minute once 
 	$(GO) test -short -timeout 10m $(PKG)
 
 test: ## every test, with a real Kafka and a real PostgreSQL (started by the tests)
-	$(GO) test $(TESTFLAGS) $(PKG)
+	$(GO) test $(TESTFLAGS) $(LONGEST) $(PKG)
 
 test-flink: ## ask Apache Flink again for the answers of tests/flink and show what changed: make test-flink [T=join]
 	cd tests/flink && ./record $(if $(filter 60s,$(T)),,$(T))
@@ -39,7 +42,7 @@ test-nexmark: ## the Nexmark queries over 1,000,000 events on Flink and here (FL
 	STREAMSQL_NEXMARK_EVENTS=1000000 $(GO) test ./tests/flink -run TestNexmark -count=1 -v -timeout 0
 
 race: ## the tests of check under the race detector (needs a C compiler)
-	$(GO) test -race -short -timeout 30m $(PKG)
+	$(GO) test -race -short $(RACEFLAGS) $(PKG)
 
 # Go would spend up to a minute on making one interesting input smaller, which is all of T.
 fuzz: ## run every fuzzer for T each: make fuzz T=60s [PKG=./sql]
