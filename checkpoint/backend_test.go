@@ -17,6 +17,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 func openTable(t testing.TB, owner *Owner, limit int64) (*Backend, *table) {
@@ -379,6 +381,7 @@ func TestSteadyStateAllocs(t *testing.T) {
 }
 
 func TestMemoryStaysInBudget(t *testing.T) {
+	short.OneGoroutine(t)
 	// Goal: the resident rows stay near the budget however much state there is.
 	owner := testOwner(t)
 	const limit = 1 << 20

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 // countRows counts each of n keys once, in batches.
@@ -35,6 +37,7 @@ func countRange(tb *table, from, to int) error {
 }
 
 func TestColdChunks(t *testing.T) {
+	short.OneGoroutine(t)
 	// Goal: rows that memory has no room for are read back from cold chunks, whose room is used again. Method: count keys,
 	// several times as many as fit, again and again.
 	owner := testOwner(t)
@@ -166,7 +169,7 @@ func TestColdChunkNumbersDuringRebase(t *testing.T) {
 	b, tb := rebasing(t)
 	defer b.Close()
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 1000 {
+	for range short.Or(1000, 100) {
 		readRows(t, tb, r)
 	}
 	if b.db != nil {

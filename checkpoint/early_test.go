@@ -10,9 +10,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 func TestFewEarlyWrites(t *testing.T) {
+	short.OneGoroutine(t)
 	// Goal: where memory is used up for good, by operators or by the index and the filter, an early write is worth its file: not
 	// every batch writes a few rows. Method: count the files that batches of changed rows write between barriers.
 	const limit, batch, batches = 2 << 20, 64, 1000

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 func wordKey(words ...uint64) (key []byte) {
@@ -65,6 +66,7 @@ func TestHashWords(t *testing.T) {
 // Keys that people have, such as consecutive numbers, hours in milliseconds and pairs of small numbers, are spread over key
 // groups and slots as chance would, and every bit of a key changes half of the hash.
 func TestHashSpread(t *testing.T) {
+	short.OneGoroutine(t)
 	const n = 1 << 16
 	shapes := map[string]func(i uint64) []byte{
 		"consecutive": func(i uint64) []byte { return wordKey(i) },

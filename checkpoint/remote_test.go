@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/streamsql/streamsql/sql/diag"
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 // flakyObjects is an ObjectStore whose writes and removals fail: before they happen, after they happened, or before they happen
@@ -101,11 +102,7 @@ func (m *machine) drop() {
 // an id is used once. Method: random steps of three machines over a store that loses answers and applies writes and removals
 // late; owners that were replaced clean up, too.
 func TestRemoteAgainstModel(t *testing.T) {
-	n := uint64(200)
-	if testing.Short() {
-		n = 30
-	}
-	for seed := range n {
+	for seed := range uint64(short.Or(200, 10)) {
 		remoteRun(t, seed)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -115,7 +112,7 @@ func TestRemoteAgainstModel(t *testing.T) {
 
 // A seed is one run: what a failure printed can be looked at again.
 func TestRemoteModelIsRepeatable(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(short.Or(5, 2)) {
 		if a, b := remoteRun(t, seed), remoteRun(t, seed); a != b {
 			t.Errorf("seed %d: two runs differ:\n%s\n---\n%s", seed, a, b)
 		}

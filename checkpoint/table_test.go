@@ -395,7 +395,7 @@ func (f *tableFuzz) step() {
 func TestTableAgainstMap(t *testing.T) {
 	seeds, part := *tableSeeds, 1
 	if testing.Short() {
-		seeds, part = min(seeds, 3), 2
+		seeds, part = min(seeds, 3), 4
 	}
 	for _, c := range []struct {
 		name         string

@@ -86,7 +86,7 @@ func (c simConfig) number() int {
 			n = 1500
 		}
 		if testing.Short() {
-			n /= 20
+			n /= 50
 		}
 	}
 	return n

@@ -16,6 +16,7 @@ import (
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 func insertJoinSpec(kind JoinKind) JoinSpec {
@@ -25,7 +26,7 @@ func insertJoinSpec(kind JoinKind) JoinSpec {
 }
 
 func TestInsertJoinRandom(t *testing.T) {
-	for seed := range int64(120) {
+	for seed := range int64(short.Or(120, 30)) {
 		rnd := rand.New(rand.NewSource(seed))
 		m := &joinModel{kind: JoinKind(seed % 6), cond: seed%6 == int64(InnerJoin) && rnd.Intn(2) == 0, nullSafe: rnd.Intn(3) == 0, cross: rnd.Intn(8) == 0}
 		spec := insertJoinSpec(m.kind)

@@ -16,6 +16,7 @@ import (
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/expr"
 	"github.com/streamsql/streamsql/sql/types"
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 // joinSide columns of the tests: k BIGINT (join key), v BIGINT, s STRING.
@@ -227,7 +228,7 @@ func (m *joinModel) result() map[string]int {
 }
 
 func TestJoinRandom(t *testing.T) {
-	for seed := range int64(160) {
+	for seed := range int64(short.Or(160, 40)) {
 		rnd := rand.New(rand.NewSource(seed))
 		m := &joinModel{kind: JoinKind(rnd.Intn(6)), cond: rnd.Intn(2) == 0, nullSafe: rnd.Intn(3) == 0, cross: rnd.Intn(8) == 0}
 		spec := joinTestSpec(m.kind)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/streamsql/streamsql/checkpoint"
 	"github.com/streamsql/streamsql/exec"
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 var multimapSeeds = flag.Int("multimap.seeds", 1, "seeds per case of TestMultimapAgainstMap")
@@ -390,6 +391,7 @@ func TestMultimapAgainstMap(t *testing.T) {
 		{"ttl spilled", 64 << 10, 1000, 30, 12, 3000, 100, 0, 100},
 	}
 	for _, c := range cases {
+		c.batches /= short.Or(1, 3)
 		for seed := range uint64(*multimapSeeds) {
 			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
 				f := &multimapFuzz{t: t, r: rand.New(rand.NewPCG(seed, 7)), s: newStateHarness(t, c.budget), ttl: c.ttl,
@@ -431,7 +433,7 @@ func TestMultimapChangesTTL(t *testing.T) {
 				}
 			}
 		}
-		for range 60 {
+		for range short.Or(60, 15) {
 			f.batch()
 		}
 		f.scan()
