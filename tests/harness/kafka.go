@@ -31,6 +31,9 @@ type Broker struct {
 	libs  string
 	certs *certificates // nil without TLS
 	nodes []*node
+
+	archive   string   // the file of loaded classes, when this broker is to write it
+	archiving *os.File // lock that keeps others from writing it too
 }
 
 // node is one JVM, broker and controller in one. Its ports and directory stay the same over restarts.
@@ -57,7 +60,7 @@ func SharedKafka(t testing.TB) *Broker {
 	skipShort(t, "Kafka broker")
 	needMain(t)
 	b, err := shared.kafka.get(func() (*Broker, error) {
-		b, err := startKafka(nil)
+		b, err := startKafka(nil, (*Broker).archiveClasses)
 		if err == nil {
 			onStop(b.close)
 		}
@@ -88,7 +91,8 @@ func Kafka(t testing.TB, opts ...KafkaOption) *Broker {
 	return b
 }
 
-func startKafka(opts []KafkaOption) (*Broker, error) {
+// startKafka starts a broker; before is called when it is prepared.
+func startKafka(opts []KafkaOption, before ...func(*Broker)) (*Broker, error) {
 	o := kafkaOptions{version: KafkaDefault, nodes: 1, heap: "384m", config: map[string]string{}}
 	for _, f := range opts {
 		f(&o)
@@ -108,6 +112,9 @@ func startKafka(opts []KafkaOption) (*Broker, error) {
 	b := &Broker{opts: o, dir: dir, libs: libs}
 	if err := b.prepare(); err != nil {
 		return nil, err
+	}
+	for _, f := range before {
+		f(b)
 	}
 	if err := b.Restart(); err != nil {
 		b.close()
@@ -210,7 +217,7 @@ func (n *node) data() string { return filepath.Join(n.dir, "data") }
 
 // java returns the arguments of a JVM that runs one of Kafka's main classes.
 func (b *Broker) java(args ...string) []string {
-	return append([]string{
+	return slices.Concat(b.classArguments(), []string{
 		"-XX:+UseSerialGC", "-Xms64m", "-Xmx" + b.opts.heap,
 		// Half the time to start: the optimising compiler pays off only in brokers that live longer than a test.
 		"-XX:TieredStopAtLevel=1",
@@ -218,7 +225,7 @@ func (b *Broker) java(args ...string) []string {
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-cp", filepath.Join(b.libs, "*"),
-	}, args...)
+	}, args)
 }
 
 // Version returns the version of Apache Kafka.
@@ -432,6 +439,7 @@ func (b *Broker) each(f func(*Process) error) error {
 
 // close ends the cluster for good. Nobody will read its data again, so it is killed rather than asked.
 func (b *Broker) close() {
+	b.keepClasses()
 	b.Kill()
 	os.RemoveAll(b.dir)
 }
