@@ -13,6 +13,7 @@ import (
 	"github.com/streamsql/streamsql/exec"
 	"github.com/streamsql/streamsql/sql/batch"
 	"github.com/streamsql/streamsql/sql/types"
+	"github.com/streamsql/streamsql/tests/short"
 )
 
 // The rows of the rank tests: k STRING (partition), v BIGINT (order), id BIGINT, n BIGINT (limit), written "[kind] k v id n".
@@ -217,7 +218,7 @@ type rankFuzz struct {
 func (f *rankFuzz) run() {
 	f.o = openOp(f.t, NewRank(f.spec), f.s)
 	c := &rowCollector{}
-	for step := range 60 {
+	for step := range short.Or(60, 20) {
 		b := batch.NewBuilder(rankInput)
 		for range 1 + f.r.IntN(60) {
 			f.change(b)
