@@ -92,10 +92,10 @@ func TestKafkaPartitions(t *testing.T) {
 
 func TestKafkaKillAndRestart(t *testing.T) {
 	t.Parallel()
-	b := harness.Kafka(t, harness.KafkaConfig("transaction.max.timeout.ms", "60000"))
+	b := harness.Kafka(t, harness.KafkaConfig("transaction.max.timeout.ms", "240000"))
 	addr, topic, id := b.Addr(), b.Topic(t, 1), harness.UniqueName(t)
 	b.Produce(t, topic, "before")
-	cl := b.Client(t, kgo.TransactionalID(id), kgo.TransactionTimeout(50*time.Second))
+	cl := b.Client(t, kgo.TransactionalID(id), kgo.TransactionTimeout(3*time.Minute))
 	must(t, cl.BeginTransaction())
 	must(t, cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("open")}).FirstErr())
 	b.Kill()
@@ -109,7 +109,7 @@ func TestKafkaKillAndRestart(t *testing.T) {
 	if got, want := b.Values(t, topic, harness.Committed), []string{"before", "open"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	slow := b.Client(t, kgo.TransactionalID(id+"_slow"), kgo.TransactionTimeout(2*time.Minute))
+	slow := b.Client(t, kgo.TransactionalID(id+"_slow"), kgo.TransactionTimeout(5*time.Minute))
 	if _, _, err := slow.ProducerID(t.Context()); err == nil || !strings.Contains(err.Error(), "INVALID_TRANSACTION_TIMEOUT") {
 		t.Errorf("a timeout above transaction.max.timeout.ms: got %v", err)
 	}
