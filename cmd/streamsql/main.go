@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/streamsql/streamsql/repl"
 	"github.com/streamsql/streamsql/sql/diag"
@@ -46,8 +45,7 @@ func commands() []command {
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		// State lies outside the Go heap, which is small: collecting it half as often costs some MiB.
-		debug.SetGCPercent(200)
+		tuneCollector()
 	}
 	os.Exit(dispatch(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -43,12 +43,7 @@ func (s *sink) openAhead(ctx context.Context, k cluster, subtask int) (*aheadWri
 // recordLimit is the size of the largest record that the producer and every topic take. One that is refused in a commit,
 // when its checkpoint is durable, would block the job until the topic is changed.
 func (s *sink) recordLimit(ctx context.Context) (int, error) {
-	limit := defaultBatchBytes
-	if v, ok := s.spec.Table.Options.Get(propertyPrefix + "max.request.size"); ok {
-		if n, err := strconv.Atoi(v); err == nil {
-			limit = n
-		}
-	}
+	limit := s.c.batchBytes
 	var names []string
 	for n := range s.topics {
 		names = append(names, n)

@@ -68,7 +68,7 @@ func (w *writer) flushBuffer(ctx context.Context) error {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b bufferedRow) int { return a.order - b.order })
-	sl := w.slab(len(rows))
+	sl := w.s.slabs.get(len(rows))
 	for i := range rows {
 		sl.recs[i] = rows[i].rec
 	}

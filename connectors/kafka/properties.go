@@ -17,8 +17,15 @@ import (
 
 const propertyPrefix = "properties."
 
-// defaultBatchBytes is max.request.size unless the table says otherwise.
-const defaultBatchBytes = 1 << 20
+// What a table has that does not say otherwise, in bytes. The Java client's buffer and its fetch of a partition are four
+// times as large; docs/benchmarks.md has what larger ones cost.
+const (
+	defaultBatchBytes          = 1 << 20   // max.request.size
+	defaultBufferBytes         = 8 << 20   // buffer.memory, of one producer
+	defaultBufferRecords       = 1 << 14   // not bytes: each takes 220 beside its own, and collections look at all of them
+	defaultPartitionFetchBytes = 256 << 10 // max.partition.fetch.bytes
+	defaultFetchBytes          = 4 << 20   // fetch.max.bytes
+)
 
 // client is how to reach one cluster: the 'properties.*' options of a table, translated.
 type client struct {
@@ -34,6 +41,7 @@ type client struct {
 	acks           string // "all", "1", "0"
 	idempotent     bool
 	txnTimeoutMs   int64 // properties.transaction.timeout.ms, 0 = not given
+	batchBytes     int   // properties.max.request.size: the largest record that a producer takes, about
 	maxPoll        int   // properties.max.poll.records: records a reader hands on at a time, 0 = as many as fit into a batch
 	warnings       []string
 }
@@ -188,7 +196,8 @@ func producerHandlers(h map[string]handler) {
 	})
 	h["linger.ms"] = producerOpt(func(r *propertyReader, k, v string) kgo.Opt { return kgo.ProducerLinger(r.ms(k, v)) })
 	h["max.request.size"] = producerOpt(func(r *propertyReader, k, v string) kgo.Opt {
-		return kgo.ProducerBatchMaxBytes(int32(r.int(k, v, 1024, 1<<30)))
+		r.c.batchBytes = int(r.int(k, v, 1024, 1<<30))
+		return kgo.ProducerBatchMaxBytes(int32(r.c.batchBytes))
 	})
 	h["buffer.memory"] = producerOpt(func(r *propertyReader, k, v string) kgo.Opt {
 		return kgo.MaxBufferedBytes(int(r.int(k, v, 1<<16, maxInt64)))
@@ -249,7 +258,7 @@ var refused = map[string]string{
 // newClient translates the properties of t. embedded is the embedded broker's address, used when the table names no
 // servers. Unknown properties and those that cannot be honoured are refused by name.
 func newClient(t *catalog.Table, embedded string, log *slog.Logger) (*client, error) {
-	r := &propertyReader{t: t, c: &client{isolation: kgo.ReadCommitted(), acks: "all", idempotent: true}}
+	r := &propertyReader{t: t, c: &client{isolation: kgo.ReadCommitted(), acks: "all", idempotent: true, batchBytes: defaultBatchBytes}}
 	known := handlers()
 	for _, full := range t.Options.Keys() {
 		key, ok := strings.CutPrefix(full, propertyPrefix)
@@ -342,10 +351,12 @@ func (r *propertyReader) finish(embedded string) error {
 	}, append(r.c.base, sec...)...)
 	r.c.producer = append([]kgo.Opt{
 		kgo.RecordPartitioner(partitioner{}), kgo.ProducerLinger(5 * time.Millisecond),
-		kgo.ProducerBatchMaxBytes(defaultBatchBytes), kgo.MaxBufferedRecords(1 << 15), kgo.MaxBufferedBytes(64 << 20),
+		kgo.ProducerBatchMaxBytes(defaultBatchBytes), kgo.MaxBufferedRecords(defaultBufferRecords),
+		// The client refuses a record that is larger than its buffer: one that max.request.size allows always fits.
+		kgo.MaxBufferedBytes(max(defaultBufferBytes, 2*r.c.batchBytes)),
 	}, r.c.producer...)
 	r.c.consumer = append([]kgo.Opt{
-		kgo.FetchMaxWait(300 * time.Millisecond), kgo.FetchMaxPartitionBytes(512 << 10), kgo.FetchMaxBytes(4 << 20),
+		kgo.FetchMaxWait(300 * time.Millisecond), kgo.FetchMaxPartitionBytes(defaultPartitionFetchBytes), kgo.FetchMaxBytes(defaultFetchBytes),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.KeepControlRecords(), kgo.FetchIsolationLevel(r.c.isolation),
 	}, r.c.consumer...)
 	return nil

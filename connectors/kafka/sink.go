@@ -28,6 +28,7 @@ type sink struct {
 	maxBytes int64
 	owner    *owner // nil unless exactly-once
 	layout   *layout
+	slabs    slabList
 
 	mu     sync.Mutex
 	k      *cluster // known after configure

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,7 +25,6 @@ type writer struct {
 	fixed   bool
 	buffer  *upsertBuffer // nil unless 'sink.buffer-flush' is on
 	noKinds batch.Batch
-	slabs   sync.Pool
 
 	group  *txnGroup // exactly-once
 	member member
@@ -49,54 +46,13 @@ func (w *writer) init() (err error) {
 	return err
 }
 
-// slab is the records of one batch and the memory behind them. It returns to its pool when the last is acknowledged.
-type slab struct {
-	w           *writer
-	slot        *slot
-	recs        []kgo.Record
-	values, key format.Messages
-	left        atomic.Int64
-	promise     func(*kgo.Record, error)
-}
-
-func (w *writer) slab(n int) *slab {
-	b, _ := w.slabs.Get().(*slab)
-	if b == nil {
-		b = &slab{w: w}
-		b.promise = b.delivered
-	}
-	b.values.Reset()
-	b.key.Reset()
-	if cap(b.recs) < n {
-		b.recs = make([]kgo.Record, n, max(n, batch.Size))
-	}
-	b.recs = b.recs[:n]
-	return b
-}
-
-// delivered is called once for each record. Dropping the last reference makes the memory reusable, so the slot is
-// told first.
-func (b *slab) delivered(r *kgo.Record, err error) {
-	b.slot.delivered(r, err)
-	b.release(1)
-}
-
-func (b *slab) release(n int64) {
-	if b.left.Add(-n) != 0 {
-		return
-	}
-	clear(b.recs)
-	b.slot = nil
-	b.w.slabs.Put(b)
-}
-
 // Write implements connectors.Writer.
 func (w *writer) Write(ctx context.Context, b *batch.Batch) error {
 	n := b.Len()
 	if n == 0 {
 		return nil
 	}
-	sl := w.slab(n)
+	sl := w.s.slabs.get(n)
 	if err := w.encode(b, sl); err != nil {
 		return err
 	}
