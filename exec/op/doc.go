@@ -11,7 +11,7 @@
 //	GROUP BY             aggregate, local_, agg_, accumulator, distinct_, extremes, percentile, mergetable, heldrows
 //	windows              windowclock, tvf, window, windowfire, windowcache, windowsum, windowrank, windowjoin_, windowhash, session_
 //	OVER, MATCH          over_, match_
-//	joins                join_, insertjoin_, minijoin, intervaljoin, temporaljoin, temporalmatch, versioncache, leftpairs, pairs, lookup_
+//	joins                join_, insertjoin_, minijoin, heldtexts, intervaljoin, temporaljoin, temporalmatch, versioncache, leftpairs, pairs, lookup_
 //	Top-N, duplicates    rank_, dedup_
 //	order, limit         sort, sortmerge, timesort, limit
 //	rows as bytes        rowcodec, rowstate, keycolumns, sortkey, page_, rowchanges
