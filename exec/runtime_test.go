@@ -189,15 +189,17 @@ func TestSplitWatermarks(t *testing.T) {
 	}
 }
 
-// untilRead waits until the sources have read n rows and their chains have processed them.
+// untilRead waits until the sources have read n rows and their chains have processed them, and until the start is over: rows are read
+// before the status tells of the restore.
 func untilRead(ctx context.Context, t *testing.T, j *running, n int64) {
 	t.Helper()
 	for {
 		var read int64
-		for _, s := range j.Status().Splits {
+		st := j.Status()
+		for _, s := range st.Splits {
 			read += s.Records
 		}
-		if read == n {
+		if read == n && st.State != exec.Restoring && st.State != exec.Restarting {
 			return
 		}
 		select {
