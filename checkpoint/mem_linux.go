@@ -46,13 +46,14 @@ func offHeapChunk() (b, raw []byte) {
 	if b, raw = mapAligned(hugePage); b == nil {
 		return nil, nil
 	}
-	if smallPages.Load() > 0 {
+	small := smallPages.Load() > 0
+	if small {
 		smallPages.Add(-1)
-		_ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) // before Linux 5.14: page by page
-		return b, raw
+	} else {
+		small = unix.Madvise(b, unix.MADV_HUGEPAGE) != nil
 	}
-	if unix.Madvise(b, unix.MADV_HUGEPAGE) != nil {
-		_ = unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+	if small {
+		_ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) // before Linux 5.14: page by page
 		return b, raw
 	}
 	runtime.LockOSThread()

@@ -42,8 +42,8 @@ func (b *slab) memory() int {
 	return cap(b.recs)*int(unsafe.Sizeof(kgo.Record{})) + cap(b.values.Buf) + cap(b.key.Buf)
 }
 
-// keptSlabBytes is what a sink's unused slabs may hold: what its producer buffers and the room behind it, so that a steady
-// stream of rows allocates none. A sync.Pool would be emptied by every other collection, and the buffers grown anew.
+// keptSlabBytes is what a sink's unused slabs may hold: what its producer buffers and as much again, for what is under way
+// when the buffer empties. A sync.Pool is emptied by collections, and has no bound between them.
 const keptSlabBytes = 2 * defaultBufferBytes
 
 // slabList is the slabs that a sink's writers may use again. Promises of several producers return them.
